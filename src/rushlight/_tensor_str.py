@@ -154,9 +154,9 @@ def _dtype_is_implied(tensor: Tensor) -> bool:
         return True
     if tensor.is_meta or tensor.numel() == 0:
         return False
-    if dtype.is_complex:  # half types imply complex64 too, as in PyTorch
-        return dtype == (rushlight.complex128 if default == rushlight.float64 else rushlight.complex64)
-    return dtype == rushlight.int64 or dtype == rushlight.bool
+    # The half types imply complex64 too, as in PyTorch.
+    implied_complex = rushlight.complex128 if default == rushlight.float64 else rushlight.complex64
+    return dtype in (rushlight.int64, rushlight.bool, implied_complex)
 
 
 def _history(tensor: Tensor) -> str:
@@ -210,7 +210,7 @@ def _contents(tensor: Tensor, indent: int) -> str:
 def _fetch(tensor: Tensor, edge: int | None) -> NDArray[Any]:
     """Return the numbers as a NumPy array; with `edge`, only so many at each end of a longer dimension."""
     bits = tensor.dtype == rushlight.bfloat16  # NumPy lacks this type: its bits are the upper half of a float32's
-    array = tensor.detach().view(rushlight.int16).numpy() if bits else tensor.numpy(force=True)
+    array: NDArray[Any] = tensor.detach().view(rushlight.int16).numpy() if bits else tensor.numpy(force=True)
     if edge is not None:
         array = array[np.ix_(*(_ends(size, edge) for size in array.shape))]
     if bits:

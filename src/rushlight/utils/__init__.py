@@ -1,0 +1,1 @@
+"""Tools around tensors and modules, by topic, as in ``torch.utils``."""
