@@ -1,0 +1,6 @@
+"""Comparisons and random tensors for tests."""
+
+from ._comparison import assert_allclose, assert_close
+from ._creation import make_tensor
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
