@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
 from math import inf
@@ -94,7 +95,7 @@ def tensor_str(tensor: Tensor, *, tensor_contents: str | None = None) -> str:
         tensor: a tensor of any shape and dtype.
         tensor_contents: text to put in the place of the numbers.
     """
-    primal, tangent = rushlight.autograd.forward_ad.unpack_dual(tensor)
+    primal, tangent = _unpack(tensor)
     plain = type(tensor) is rushlight.Tensor or type(tensor) is rushlight.nn.Parameter
     prefix = "tensor(" if plain else type(tensor).__name__ + "("
     if tensor_contents is None:
@@ -122,6 +123,12 @@ def transform_str(kind: str, level: int, value: str, batch_dim: int | None = Non
 
 
 # --- what stands behind the numbers ---------------------------------------------------------------------------------
+
+
+def _unpack(tensor: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Return the tensor without its tangent, and the tangent: there is none before forward mode has been imported."""
+    forward_ad = sys.modules.get("rushlight.autograd.forward_ad")
+    return (tensor, None) if forward_ad is None else forward_ad.unpack_dual(tensor)
 
 
 def _suffixes(tensor: Tensor, tangent: Tensor | None) -> list[str]:
