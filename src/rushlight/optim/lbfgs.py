@@ -232,7 +232,7 @@ def _strong_wolfe(
     """Searches the length ``t`` along ``d`` for a point that satisfies the strong Wolfe conditions.
 
     ``obj_func(x, t, d)`` gives loss and gradient at ``x + t d``; ``f``, ``g`` and ``gtd`` are loss, gradient and slope
-    at ``x``. Returns loss, gradient and length of the point found and the number of evaluations, at most ``max_ls + 1``.
+    at ``x``. Returns loss, gradient and length of the point found, and the number of evaluations.
     """
 
     def evaluate(length: float) -> _Point:
