@@ -1,0 +1,51 @@
+"""Arguments given as one number or as one per dimension, and names in state dicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+
+def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
+    """A function that turns a single value into `n` equal ones and leaves an iterable as it is."""
+
+    def parse(x: Any) -> tuple[Any, ...]:
+        return tuple(x) if isinstance(x, Iterable) else (x,) * n
+
+    parse.__name__ = name
+    return parse
+
+
+_single = _ntuple(1, "_single")
+_pair = _ntuple(2, "_pair")
+_triple = _ntuple(3, "_triple")
+_quadruple = _ntuple(4, "_quadruple")
+
+
+def _reverse_repeat_tuple(t: Sequence[Any], n: int) -> tuple[Any, ...]:
+    """The entries of `t` in reverse order, each `n` times: how `functional.pad` orders its argument."""
+    return tuple(x for x in reversed(t) for _ in range(n))
+
+
+def _list_with_default(out_size: Any, defaults: Sequence[int]) -> Any:
+    """`out_size` with each None replaced by the size of that dimension, counted from the last, in `defaults`."""
+    if not isinstance(out_size, (tuple, list)):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    sizes = defaults[len(defaults) - len(out_size) :]
+    return [size if wanted is None else wanted for wanted, size in zip(out_size, sizes, strict=True)]
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Take `prefix` off the keys of `state_dict`, and of its metadata, that start with it; in place, in order."""
+    for key in list(state_dict):
+        state_dict[key.removeprefix(prefix)] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    if metadata is not None:
+        for key in list(metadata):
+            # The module that owned the prefix is recorded without its final dot.
+            if key == prefix.rstrip("."):
+                metadata[""] = metadata.pop(key)
+            else:
+                metadata[key.removeprefix(prefix)] = metadata.pop(key)
