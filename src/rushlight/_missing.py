@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from importlib import import_module
+from operator import attrgetter
 from types import FrameType
 
 # The roots under which PyTorch's programs know our packages.
@@ -31,7 +32,8 @@ def lazy_module(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The module-level `__getattr__` and `__dir__` of `module`.
 
-    `submodules` are imported when first looked at; `names` maps an attribute to the module that defines it.
+    `submodules` are imported when first looked at; `names` maps an attribute to the module that defines it, or to
+    "module:path" where its value is the attribute at another dotted path of that module.
     """
     origin = dict(names or {})
 
@@ -39,7 +41,8 @@ def lazy_module(
         if name in submodules:
             return import_module(f"{module}.{name}")  # the import system binds it, so this runs once
         if name in origin:
-            value = getattr(import_module(origin[name]), name)
+            source, _, path = origin[name].partition(":")
+            value = attrgetter(path or name)(import_module(source))
             setattr(sys.modules[module], name, value)
             return value
         raise _missing(module, name, sys._getframe(1))

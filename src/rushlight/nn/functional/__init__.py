@@ -3,9 +3,7 @@
 Names that are operators of the core (see `native`) are looked up when they are first used.
 """
 
-from typing import Any
-
-from . import native
+from ..._missing import lazy_module
 from .activation import (
     celu,
     elu,
@@ -33,7 +31,8 @@ from .activation import (
 )
 from .conv import conv_tbc
 from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
-from .linear import bilinear
+from .affine import bilinear
+from .native import NAMES
 from .norm import (
     batch_norm,
     group_norm,
@@ -135,15 +134,7 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
-    *native.NAMES,
+    *NAMES,
 ]
 
-
-def __getattr__(name: str) -> Any:
-    operator = native.find(name)
-    globals()[name] = operator
-    return operator
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *native.NAMES})
+__getattr__, __dir__ = lazy_module(__name__, names=NAMES)

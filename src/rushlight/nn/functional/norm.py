@@ -124,9 +124,7 @@ def group_norm(
     return rushlight.group_norm(input, num_groups, weight, bias, eps, False)
 
 
-def local_response_norm(
-    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Tensor:
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta, for `input` (N, C, ...).
 
     The neighbours of the first and last channels are completed by zeros. Fewer than three dimensions raise
@@ -143,9 +141,7 @@ def local_response_norm(
     return input / means.mul(alpha).add(k).pow(beta)
 
 
-def normalize(
-    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
-) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """x / max(‖x‖_p, eps) along `dim`."""
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return rushlight.div(input, norm, out=out) if out is not None else input / norm

@@ -281,23 +281,17 @@ def _power_pool(pool: Any, input: Tensor, norm_type: float, kernel_size: Any, st
     return (means.sign() * means.abs().relu()).mul(math.prod(kernel_size)).pow(1.0 / norm_type)
 
 
-def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: int, stride: Any = None, ceil_mode: bool = False
-) -> Tensor:
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(Σ x^p)^(1/p) over each window of `input` (N, C, L) or (C, L), with p = `norm_type`."""
     return _power_pool(rushlight.avg_pool1d, input, norm_type, _single(kernel_size), stride, ceil_mode)
 
 
-def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Tensor:
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(Σ x^p)^(1/p) over each window of `input` (N, C, H, W) or (C, H, W), with p = `norm_type`."""
     return _power_pool(rushlight._C._nn.avg_pool2d, input, norm_type, _pair(kernel_size), stride, ceil_mode)
 
 
-def lp_pool3d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
-) -> Tensor:
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(Σ x^p)^(1/p) over each window of `input` (N, C, D, H, W) or (C, D, H, W), with p = `norm_type`."""
     return _power_pool(rushlight._C._nn.avg_pool3d, input, norm_type, _triple(kernel_size), stride, ceil_mode)
 
@@ -380,7 +374,9 @@ def _fractional_pool(
     for argument, value in (("kernel_size", kernel_size), ("output_size", size), ("output_ratio", ratios or size)):
         if len(value) != dims:
             raise RuntimeError(f"{name}: {argument} must either be a single Int or tuple of Ints")
-    for what, kernel, out, full in zip(("time", "height", "width")[3 - dims :], kernel_size, size, spatial, strict=True):
+    for what, kernel, out, full in zip(
+        ("time", "height", "width")[3 - dims :], kernel_size, size, spatial, strict=True
+    ):
         if out + kernel - 1 > full:
             raise RuntimeError(f"{name}(): pool {what} {kernel} too large relative to input {what} {full}")
     planes = input if input.dim() == dims + 2 else input.unsqueeze(0)
@@ -410,9 +406,7 @@ def _check_samples(samples: Tensor, planes: Tensor, dims: int) -> None:
         raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {samples.size(2)}.")
 
 
-def _window_places(
-    samples: Tensor, spatial: Sequence[int], size: Sequence[int], kernel_size: Sequence[int]
-) -> Tensor:
+def _window_places(samples: Tensor, spatial: Sequence[int], size: Sequence[int], kernel_size: Sequence[int]) -> Tensor:
     """Flat indices (N, C, windows, numbers of a window), the windows at places that `samples` (N, C, dims) choose."""
     dims = len(spatial)
     batch, channels = samples.shape[:2]

@@ -174,7 +174,9 @@ class Registration:
 
     def _check_kind(self, name: str, value: Any, fits: bool, kind: str, expected: str) -> None:
         if not fits and value is not None:
-            raise TypeError(f"cannot assign '{rushlight.typename(value)}' as {kind} '{name}' ({expected} or None expected)")
+            raise TypeError(
+                f"cannot assign '{rushlight.typename(value)}' as {kind} '{name}' ({expected} or None expected)"
+            )
 
     def _forget(self, name: str, *places: dict[str, Any]) -> None:
         """Drop what `name` stood for in `places`, so that it can stand for something of another kind."""

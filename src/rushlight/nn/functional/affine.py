@@ -13,14 +13,10 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     The dimensions `*` of both inputs must be equal (RuntimeError).
     """
     if input1.dim() != input2.dim():
-        raise RuntimeError(
-            f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"
-        )
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
     for dim, (size1, size2) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
         if size1 != size2:
-            raise RuntimeError(
-                f"bilinear(): input batch dimensions do not match at dim {dim}: got {size1} and {size2}"
-            )
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {dim}: got {size1} and {size2}")
     if weight.dim() != 3:
         raise RuntimeError(f"bilinear(): expected weight of shape (out, in1, in2), but got {list(weight.shape)}")
     for name, size, dim in (("input1", input1.size(-1), 1), ("input2", input2.size(-1), 2)):

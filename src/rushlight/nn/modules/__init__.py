@@ -1,0 +1,7 @@
+"""The layers of neural networks."""
+
+from .module import Module
+
+__all__ = [
+    "Module",
+]
