@@ -13,8 +13,8 @@ every Function (``MultiplyAddBackward`` for ``MultiplyAdd``); one instance serve
 
 ``_C._function_apply(cls, args)`` runs the Function ``cls`` on the positional arguments ``args``:
 
-1. ``ctx = cls._backward_cls()``; ``ctx.needs_input_grad`` gets one bool per argument: a tensor that requires grad,
-   with recording on. Tensors inside containers are not looked for.
+1. ``ctx = cls._backward_cls()``; ``ctx.needs_input_grad`` gets one bool per argument: whether it is a tensor that
+   requires grad. Tensors inside containers are not looked for.
 2. With recording off, ``forward(ctx, *args)``, or, if ``cls.setup_context`` is not ``Function.setup_context``,
    ``forward(*args)`` and then ``setup_context(ctx, args, output)``.
 3. Of the output, a tensor or a tuple, what is not a tensor is passed through, as is anything else in its place. If no
@@ -205,24 +205,27 @@ def once_differentiable(fn: Callable[..., T]) -> Callable[..., T]:
     def wrapper(ctx: Any, *args: Any) -> Any:
         with no_grad():
             outputs: Any = fn(ctx, *args)
-        if not rushlight.is_grad_enabled() or not any([isinstance(arg, Tensor) and arg.requires_grad for arg in args]):
+        if not rushlight.is_grad_enabled():
+            return outputs
+        sources = [arg for arg in args if isinstance(arg, Tensor) and arg.requires_grad]
+        if not sources:
             return outputs
         if not isinstance(outputs, tuple):
-            return _refuse_differentiation(outputs)
-        return tuple([_refuse_differentiation(out) for out in outputs])
+            return _refuse_differentiation(outputs, sources)
+        return tuple([_refuse_differentiation(out, sources) for out in outputs])
 
     return wrapper
 
 
-def _refuse_differentiation(out: Any) -> Any:
-    return out if out is None else Error.apply(out.detach().requires_grad_())
+def _refuse_differentiation(out: Any, sources: list[Tensor]) -> Any:
+    return out if out is None else Error.apply(out, *sources)
 
 
 class Error(Function):
-    """The identity whose derivative raises: what once_differentiable puts behind its results."""
+    """The identity whose derivative raises: what once_differentiable puts between its results and its arguments."""
 
     @staticmethod
-    def forward(ctx: Any, out: Any) -> Any:
+    def forward(ctx: Any, out: Any, *sources: Any) -> Any:
         return out.detach()
 
     @staticmethod
@@ -236,21 +239,19 @@ def _bind(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     parameters = _positional_parameters(cls)
     if len(args) >= len(parameters) and not kwargs:
         return args
-    bound, missing = list(args), inspect.Parameter.empty
-    rest = dict(kwargs)
-    for parameter in parameters[len(args) :]:
-        if not complete and not rest:
-            break
-        if parameter.name in rest:
-            bound.append(rest.pop(parameter.name))
-        elif parameter.default is not missing:
-            bound.append(parameter.default)
-        else:
-            raise TypeError(f"forward() missing a required argument: {parameter.name!r}")
-    for name in rest:
-        if name in [parameter.name for parameter in parameters]:
+    places = {parameter.name: place for place, parameter in enumerate(parameters)}
+    for name in kwargs:
+        if places.get(name, len(args)) < len(args):
             raise TypeError(f"forward() got multiple values for argument {name!r}")
-        raise TypeError(f"forward() got an unexpected keyword argument {name!r}")
+        if name not in places:
+            raise TypeError(f"forward() got an unexpected keyword argument {name!r}")
+    last = len(parameters) if complete else 1 + max(places[name] for name in kwargs)
+    bound = list(args)
+    for parameter in parameters[len(args) : last]:
+        value = kwargs.get(parameter.name, parameter.default)
+        if value is inspect.Parameter.empty:
+            raise TypeError(f"forward() missing a required argument: {parameter.name!r}")
+        bound.append(value)
     return tuple(bound)
 
 
