@@ -1,0 +1,46 @@
+"""The one door between a storage's bytes and the files it is read from and written to.
+
+Everything in this package that moves a tensor's numbers goes through these four functions, so that no other file
+has to know how a storage owns its memory.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import rushlight
+
+if TYPE_CHECKING:
+    from rushlight import UntypedStorage
+
+
+def allocate(nbytes: int) -> UntypedStorage:
+    """A new storage of ``nbytes`` bytes whose contents are not defined."""
+    return rushlight.empty(nbytes, dtype=rushlight.uint8).untyped_storage()
+
+
+def from_buffer(buffer: Any, offset: int, nbytes: int) -> UntypedStorage:
+    """A storage over ``nbytes`` bytes of ``buffer`` from ``offset`` on, which shares its memory and keeps it alive."""
+    if nbytes == 0:
+        return allocate(0)
+    return rushlight.frombuffer(buffer, dtype=rushlight.uint8, count=nbytes, offset=offset).untyped_storage()
+
+
+def as_bytes(storage: UntypedStorage) -> memoryview:
+    """The bytes of ``storage`` as a writable view of its memory."""
+    if storage.nbytes() == 0:
+        return memoryview(bytearray())
+    return memoryview(rushlight.empty(0, dtype=rushlight.uint8).set_(storage).numpy())
+
+
+def swap_bytes(storage: UntypedStorage, width: int) -> None:
+    """Reverse the bytes of every number of ``width`` bytes in ``storage``, in place."""
+    if width > 1:
+        import numpy
+
+        numpy.frombuffer(as_bytes(storage), dtype=f"u{width}").byteswap(inplace=True)
+
+
+def tensor_over(storage: UntypedStorage, dtype: Any, offset: int, size: Any, stride: Any) -> rushlight.Tensor:
+    """A tensor that views ``storage``; the caller has checked that the view lies inside."""
+    return rushlight.empty(0, dtype=dtype).set_(storage, offset, size, stride)
