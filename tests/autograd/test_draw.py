@@ -323,7 +323,7 @@ def test_a_drawing_keeps_no_tensor_alive():
 
 def test_drawing_leaves_the_graph_as_it_was():
     a, _, q = seed_example()
-    draw(q).svg
+    assert draw(q).svg
     q.sum().backward()
     assert a.grad.tolist() == [36.0, 81.0]
     assert "freed" not in draw(3 * a).dot
@@ -388,7 +388,7 @@ def test_without_any_converter_the_error_names_them(tmp_path, only_programs):
 def test_a_converter_that_fails_is_quoted(tmp_path, only_programs):
     install_program(only_programs, "dot", "sys.exit('no such font')")
     _, _, q = seed_example()
-    with pytest.raises(RuntimeError, match="dot could not write .*no such font"):
+    with pytest.raises(RuntimeError, match=r"dot could not write .*no such font"):
         draw(q).save(tmp_path / "graph.png")
 
 

@@ -1,5 +1,7 @@
 """Placing boxes in layers: properties that hold for every graph."""
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,7 +48,7 @@ def test_routes_run_down_from_box_to_box_and_pass_no_other(graph):
     for (source, target), route in zip(edges, layout.routes, strict=True):
         assert route[0][1] == boxes[source][3] and boxes[source][0] <= route[0][0] <= boxes[source][2]
         assert route[-1][1] == boxes[target][1] and boxes[target][0] <= route[-1][0] <= boxes[target][2]
-        assert all(upper[1] <= lower[1] for upper, lower in zip(route, route[1:], strict=False))
+        assert all(upper[1] <= lower[1] for upper, lower in pairwise(route))
         for index, (left, top, right, bottom) in enumerate(boxes):
             if index not in (source, target):
                 assert not any(left < x < right and top < y < bottom for x, y in route)

@@ -79,13 +79,12 @@ class Drawing:
     def __str__(self) -> str:
         """The picture as lines of text, inputs before users."""
         boxes = self._picture.boxes
-        labels = [f"{box.title} × {box.count:,}" if box.count > 1 else box.title for box in boxes]
         sources: list[list[str]] = [[] for _ in boxes]
         for arrow in self._picture.arrows:
             sources[arrow.target].append(f"[{arrow.source}]" + (f" {arrow.label}" if arrow.label else ""))
         lines = []
         for number, box in enumerate(boxes):
-            line = f"[{number}] {labels[number]}"
+            line = f"[{number}] {box.heading}"
             if box.details:
                 line += f" ({'; '.join(box.details)})"
             if sources[number]:
@@ -112,7 +111,7 @@ class Drawing:
 
 def _convert(drawing: Drawing, ending: str, name: str) -> None:
     try:
-        import cairosvg
+        import cairosvg  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         pass
     else:
@@ -125,8 +124,8 @@ def _convert(drawing: Drawing, ending: str, name: str) -> None:
         command, text = ["dot", f"-T{ending}", "-Gdpi=144", f"-o{name}"], drawing.dot
     else:
         raise RuntimeError(
-            f"a .{ending} file needs the package cairosvg or one of the programs rsvg-convert and dot, and none of them "
-            "is installed; .svg and .dot need nothing"
+            f"a .{ending} file needs the package cairosvg or one of the programs rsvg-convert and dot, and none of "
+            "them is installed; .svg and .dot need nothing"
         )
     result = subprocess.run(command, input=text, text=True, encoding="utf-8", capture_output=True, check=False)
     if result.returncode:

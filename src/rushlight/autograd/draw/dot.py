@@ -1,6 +1,6 @@
 """A picture in Graphviz's language, for those who have it and want its layout."""
 
-from .picture import Box, Picture
+from .picture import Picture
 from .svg import STYLES
 
 
@@ -15,19 +15,13 @@ def dot(picture: Picture) -> str:
     ]
     for number, box in enumerate(picture.boxes):
         fill, border, ink = STYLES[box.style]
-        label = _quoted("\n".join(_text_lines(box)))
-        lines.append(
-            f'  n{number} [label={label}, class="{box.style}", fillcolor="{fill}", color="{border}", fontcolor="{ink}"];'
-        )
+        text = _quoted("\n".join([box.heading, *box.details]))
+        colours = f'fillcolor="{fill}", color="{border}", fontcolor="{ink}"'
+        lines.append(f'  n{number} [label={text}, class="{box.style}", {colours}];')
     for arrow in picture.arrows:
         label = f" [label={_quoted(arrow.label)}]" if arrow.label else ""
         lines.append(f"  n{arrow.source} -> n{arrow.target}{label};")
     return "\n".join([*lines, "}"]) + "\n"
-
-
-def _text_lines(box: Box) -> list[str]:
-    title = f"{box.title} × {box.count:,}" if box.count > 1 else box.title
-    return [title, *box.details]
 
 
 def _quoted(text: str) -> str:

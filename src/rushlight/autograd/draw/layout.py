@@ -7,6 +7,7 @@ so the same graph always gives the same drawing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from .position import horizontal_positions
 
@@ -93,7 +94,7 @@ def _layers(count: int, edges: Sequence[tuple[int, int]], ranks: list[int]) -> L
     layers.above = [[] for _ in layers.rank_of]
     layers.below = [[] for _ in layers.rank_of]
     for chain in layers.chains:
-        for upper, lower in zip(chain, chain[1:], strict=False):
+        for upper, lower in pairwise(chain):
             layers.below[upper].append(lower)
             layers.above[lower].append(upper)
     for vertex in _from_outputs_to_inputs(layers):

@@ -7,6 +7,7 @@ way is packed as tightly as it goes, and every vertex gets the mean of the two m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(slots=True)
@@ -53,7 +54,7 @@ def _segments_that_bend(
 ) -> set[tuple[int, int]]:
     """Segments which cross one between two bends: the latter stay straight."""
     blocked: set[tuple[int, int]] = set()
-    for upper, lower in zip(ranks, ranks[1:], strict=False):
+    for upper, lower in pairwise(ranks):
         place = {vertex: index for index, vertex in enumerate(upper)}
         inner = [
             (place[above[vertex][0]], index)
@@ -96,7 +97,7 @@ def _packed(
     """Blocks as far left as their neighbours let them, then moved right where that shortens what is beside them."""
     apart: dict[tuple[int, int], float] = {}
     for row in problem.ranks:
-        for left, right in zip(row, row[1:], strict=False):
+        for left, right in pairwise(row):
             gap = lane_gap if left >= boxes or right >= boxes else box_gap
             pair = root[left], root[right]
             apart[pair] = max(apart.get(pair, 0.0), (widths[left] + widths[right]) / 2 + gap)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from .layout import Layout, Point, lay_out
 from .picture import Box, Picture
@@ -42,13 +43,9 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
     return ems * size * (1.06 if bold else 1.0)
 
 
-def _title(box: Box) -> str:
-    return f"{box.title}  × {box.count:,}" if box.count > 1 else box.title
-
-
 def box_size(box: Box) -> tuple[float, float]:
     """Width and height of what is drawn of a box, without the cards behind it."""
-    widths = [text_width(_title(box), TITLE_SIZE, box.style in BOLD)] + [
+    widths = [text_width(box.heading, TITLE_SIZE, box.style in BOLD)] + [
         text_width(line, DETAIL_SIZE) for line in box.details
     ]
     height = 28.0 + (len(box.details) * LINE + 3.0 if box.details else 0.0)
@@ -114,7 +111,8 @@ class _Writer:
             ]
             labels = {label for label, _ in leaving if label}
             if len(labels) == 1:
-                lines.append(_label(*labels, *_place_below_box([route for _, route in leaving], centre[0])))
+                place = _place_below_box([route for _, route in leaving], centre[0])
+                lines.append(_label(labels.pop(), *place))
             else:
                 lines += [line for label, route in leaving if label for line in _label_on_arrow(label, route)]
         return lines
@@ -151,7 +149,7 @@ def _place_below_box(routes: list[list[Point]], centre: float) -> Place:
 
 def _label_on_arrow(text: str, route: list[Point]) -> list[str]:
     """In the middle of the arrow's widest curve, of its first stretch if it is straight; the line is interrupted."""
-    stretches = list(zip(route, route[1:], strict=False))
+    stretches = list(pairwise(route))
     (x, y), (next_x, next_y) = max(stretches, key=lambda ends: abs(ends[1][0] - ends[0][0]))
     x, y, width = (x + next_x) / 2, (y + next_y) / 2, text_width(text, DETAIL_SIZE)
     return [
@@ -193,11 +191,12 @@ def _box_lines(box: Box, centre: Point) -> list[str]:
     weight = ' font-weight="bold"' if box.style in BOLD else ""
     lines.append(
         f'<text x="{_n(left + width / 2)}" y="{_n(top + 18.5)}" font-size="{TITLE_SIZE:g}"{weight} fill="{ink}">'
-        f"{escape(_title(box))}</text>"
+        f"{escape(box.heading)}</text>"
     )
     for number, line in enumerate(box.details):
         lines.append(
-            f'<text x="{_n(left + width / 2)}" y="{_n(top + 33.0 + number * LINE)}" font-size="{DETAIL_SIZE}" fill="{ink}">'
+            f'<text x="{_n(left + width / 2)}" y="{_n(top + 33.0 + number * LINE)}" '
+            f'font-size="{DETAIL_SIZE}" fill="{ink}">'
             f"{escape(line)}</text>"
         )
     return [*lines, "</g>"]
