@@ -1,0 +1,233 @@
+#include "kernels/sort.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "kernels/order.h"
+#include "tensor/error.h"
+
+namespace rushlight {
+
+namespace {
+
+// An element to be sorted: equal keys are told apart by their places, so any sort of entries is stable.
+template <class Word>
+struct Entry {
+  Word key;
+  std::uint32_t index;
+  bool operator<(const Entry& other) const { return key != other.key ? key < other.key : index < other.index; }
+};
+
+constexpr std::int64_t small_line = 256;  // below, comparisons are faster than the histograms of a radix sort
+
+template <class Word>
+constexpr int digit_bits = sizeof(Word) <= 2 ? 8 : 11;
+template <class Word>
+constexpr int digit_count = (8 * sizeof(Word) + digit_bits<Word> - 1) / digit_bits<Word>;
+
+// Sorts by key, least significant digit first. Returns whichever of the two arrays holds the result.
+template <class Word>
+Entry<Word>* radix_sort(Entry<Word>* entries, Entry<Word>* other, std::int64_t n) {
+  constexpr int bits = digit_bits<Word>, digits = digit_count<Word>;
+  constexpr std::size_t radix = std::size_t(1) << bits;
+  auto digit_of = [](Word key, int digit) { return std::size_t(key >> (digit * bits)) & (radix - 1); };
+
+  std::vector<std::array<std::uint32_t, radix>> counts(digits);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (int digit = 0; digit < digits; ++digit) ++counts[std::size_t(digit)][digit_of(entries[i].key, digit)];
+
+  for (int digit = 0; digit < digits; ++digit) {
+    auto& places = counts[std::size_t(digit)];
+    if (places[digit_of(entries[0].key, digit)] == std::uint32_t(n)) continue;  // all keys share this digit
+    std::exclusive_scan(places.begin(), places.end(), places.begin(), std::uint32_t(0));
+    for (std::int64_t i = 0; i < n; ++i) other[places[digit_of(entries[i].key, digit)]++] = entries[i];
+    std::swap(entries, other);
+  }
+  return entries;
+}
+
+template <class T>
+void sort_with_wide_indices(Line<const T> in, std::int64_t n, bool descending, Line<T> values,
+                            Line<std::int64_t> indices) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), std::int64_t(0));
+  std::stable_sort(order.begin(), order.end(), [=](std::int64_t a, std::int64_t b) {
+    return descending ? descends<T>(in[a], in[b]) : ascends<T>(in[a], in[b]);
+  });
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (values.data) values[i] = in[order[std::size_t(i)]];
+    if (indices.data) indices[i] = order[std::size_t(i)];
+  }
+}
+
+}  // namespace
+
+template <class T>
+void sort_line(Line<const T> in, std::int64_t n, bool descending, Line<T> values, Line<std::int64_t> indices) {
+  if (n > std::int64_t(std::numeric_limits<std::uint32_t>::max()))
+    return sort_with_wide_indices(in, n, descending, values, indices);
+  using Word = OrderKey<T>;
+  WorkArray<Entry<Word>, small_line> work(n);
+  Entry<Word>* entries = work.data();
+  for (std::int64_t i = 0; i < n; ++i) {
+    const Word key = order_key<T>(in[i]);
+    entries[i] = {descending ? Word(~key) : key, std::uint32_t(i)};
+  }
+  std::unique_ptr<Entry<Word>[]> other;
+  if (n <= small_line) {
+    std::sort(entries, entries + n);
+  } else {
+    other.reset(new Entry<Word>[std::size_t(n)]);
+    entries = radix_sort(entries, other.get(), n);
+  }
+  if (values.data)
+    for (std::int64_t i = 0; i < n; ++i) values[i] = in[entries[i].index];
+  if (indices.data)
+    for (std::int64_t i = 0; i < n; ++i) indices[i] = entries[i].index;
+}
+
+namespace {
+
+template <class T>
+void copy_with_places(Line<const T> in, std::int64_t n, Selected<T>* out) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = {in[i], i};
+}
+
+}  // namespace
+
+template <class T>
+void topk_line(Line<const T> in, std::int64_t n, std::int64_t k, bool largest, bool sorted, Line<T> values,
+               Line<std::int64_t> indices) {
+  if (k == 0) return;
+  std::vector<Selected<T>> queue(static_cast<std::size_t>(n));
+  copy_with_places(in, n, queue.data());
+  auto select = [&](auto before) {
+    // PyTorch's choice: a heap for few of many, else a partition; which of equal elements are taken depends on it.
+    if (k * 64 <= n) {
+      std::partial_sort(queue.begin(), queue.begin() + k, queue.end(), before);
+    } else {
+      std::nth_element(queue.begin(), queue.begin() + k - 1, queue.end(), before);
+      if (sorted) std::sort(queue.begin(), queue.begin() + k - 1, before);
+    }
+  };
+  if (largest)
+    select([](const Selected<T>& a, const Selected<T>& b) { return descends(a.value, b.value); });
+  else
+    select([](const Selected<T>& a, const Selected<T>& b) { return ascends(a.value, b.value); });
+  for (std::int64_t i = 0; i < k; ++i) {
+    values[i] = queue[std::size_t(i)].value;
+    indices[i] = queue[std::size_t(i)].index;
+  }
+}
+
+// Hoare's quickselect. The pivot is the median of the first, middle and last element; these exchanges and the scans
+// that stop at elements equal to the pivot are PyTorch's, for they decide which of equal elements is reported.
+template <class T>
+Selected<T> kth_of_line(Line<const T> in, std::int64_t n, std::int64_t k) {
+  check(1 <= k && k <= n, "kth_of_line: expected 1 <= k <= ", n, ", found ", k);
+  WorkArray<Selected<T>> a(n);
+  copy_with_places(in, n, a.data());
+  auto exceeds = [](const Selected<T>& x, const Selected<T>& y) { return descends(x.value, y.value); };
+  const std::int64_t target = k - 1;
+  std::int64_t first = 0, last = n - 1;
+  while (first + 1 < last) {
+    std::swap(a[first + (last - first) / 2], a[first + 1]);
+    if (exceeds(a[first + 1], a[last])) std::swap(a[first + 1], a[last]);
+    if (exceeds(a[first], a[last])) std::swap(a[first], a[last]);
+    if (exceeds(a[first + 1], a[first])) std::swap(a[first + 1], a[first]);
+    // Now a[first + 1] <= a[first] = pivot <= a[last]: both scans end within the range.
+    const Selected<T> pivot = a[first];
+    std::int64_t up = first + 1, down = last;
+    while (true) {
+      do ++up;
+      while (exceeds(pivot, a[up]));
+      do --down;
+      while (exceeds(a[down], pivot));
+      if (down < up) break;
+      std::swap(a[up], a[down]);
+    }
+    std::swap(a[first], a[down]);
+    if (down <= target) first = up;
+    if (down >= target) last = down - 1;
+  }
+  if (first + 1 == last && exceeds(a[first], a[last])) std::swap(a[first], a[last]);
+  return a[target];
+}
+
+namespace {
+
+// The element of rank `rank` in the stable order.
+template <class T>
+Selected<T> median_at(Line<const T> in, std::int64_t n, std::int64_t rank) {
+  WorkArray<Selected<T>> a(n);
+  copy_with_places(in, n, a.data());
+  std::nth_element(a.data(), a.data() + rank, a.data() + n, [](const Selected<T>& x, const Selected<T>& y) {
+    return ascends(x.value, y.value) || (x.index < y.index && !ascends(y.value, x.value));
+  });
+  return a[rank];
+}
+
+}  // namespace
+
+template <class T>
+Selected<T> median_of_line(Line<const T> in, std::int64_t n) {
+  if constexpr (has_nan<T>) {
+    for (std::int64_t i = 0; i < n; ++i)
+      if (is_nan<T>(in[i])) return {in[i], i};
+  }
+  return median_at(in, n, (n - 1) / 2);
+}
+
+template <class T>
+Selected<T> nanmedian_of_line(Line<const T> in, std::int64_t n) {
+  std::int64_t nans = 0;
+  for (std::int64_t i = 0; i < n; ++i) nans += is_nan<T>(in[i]);
+  return median_at(in, n, std::max<std::int64_t>(0, (n - nans - 1) / 2));
+}
+
+template <class T>
+Selected<T> mode_of_line(Line<const T> in, std::int64_t n) {
+  WorkArray<Selected<T>> a(n);
+  copy_with_places(in, n, a.data());
+  std::sort(a.data(), a.data() + n, [](const Selected<T>& x, const Selected<T>& y) { return x.value < y.value; });
+  Selected<T> mode{};
+  std::int64_t longest = 0, run = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    ++run;
+    if (i + 1 < n && a[i].value == a[i + 1].value) continue;
+    if (run > longest) {
+      longest = run;
+      mode = a[i];
+    }
+    run = 0;
+  }
+  return mode;
+}
+
+// clang-format off
+#define INSTANTIATE(T) \
+  template void sort_line(Line<const T>, std::int64_t, bool, Line<T>, Line<std::int64_t>); \
+  template Selected<T> mode_of_line(Line<const T>, std::int64_t);
+#define INSTANTIATE_NUMBER(T) \
+  INSTANTIATE(T) \
+  template void topk_line(Line<const T>, std::int64_t, std::int64_t, bool, bool, Line<T>, Line<std::int64_t>); \
+  template Selected<T> kth_of_line(Line<const T>, std::int64_t, std::int64_t); \
+  template Selected<T> median_of_line(Line<const T>, std::int64_t); \
+  template Selected<T> nanmedian_of_line(Line<const T>, std::int64_t);
+INSTANTIATE(bool)
+INSTANTIATE_NUMBER(std::uint8_t)
+INSTANTIATE_NUMBER(std::int8_t)
+INSTANTIATE_NUMBER(std::int16_t)
+INSTANTIATE_NUMBER(std::int32_t)
+INSTANTIATE_NUMBER(std::int64_t)
+INSTANTIATE_NUMBER(Half)
+INSTANTIATE_NUMBER(BFloat16)
+INSTANTIATE_NUMBER(float)
+INSTANTIATE_NUMBER(double)
+// clang-format on
+
+}  // namespace rushlight
