@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import rushlight
@@ -48,6 +49,32 @@ def test_info_shows_what_the_core_says_of_itself(capsys):
     assert facts["threads"] == str(build["threads"])
     for library, version in build["libraries"].items():
         assert facts[library] == version
+
+
+def test_info_lists_a_file(tmp_path, capsys):
+    np.savez(tmp_path / "state.npz", weight=np.zeros((2, 3), np.float32))
+    assert cli.main(["info", str(tmp_path / "state.npz")]) == 0
+    output = capsys.readouterr().out
+    assert all(word in output for word in ("state.npz", "weight", "float32", "[2, 3]", "24 B"))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "No such file"), (b"", "empty"), (b"not a checkpoint at all", "state.pt")]
+)
+def test_files_that_cannot_be_listed_end_with_code_1(tmp_path, capsys, content, words):
+    path = tmp_path / "state.pt"
+    if content is not None:
+        path.write_bytes(content)
+    assert cli.main(["info", str(path)]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("rushlight: ")
+    assert words in output.err
+
+
+def test_the_demo_names_what_is_not_there(tmp_path, capsys):
+    assert cli.main(["demo", "--model", "resnet18", "--out", str(tmp_path)]) == 1
+    assert "'torchvision'" in capsys.readouterr().err
 
 
 def test_facts_are_indented_by_topic():

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from pickle import UnpicklingError
 
 from rushlight.version import TORCH_API, VERSION
 
@@ -42,9 +43,15 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--out", default="rushlight-demo", help="folder for the pictures (default: %(default)s)")
     demo.set_defaults(command=_demo)
 
-    info = commands.add_parser("info", help="say what is installed, how it was built and what it uses")
+    info = commands.add_parser("info", help="say what is installed and what it uses, or what a checkpoint file holds")
+    info.add_argument("file", nargs="?", metavar="FILE", help="checkpoint to list without loading its tensors")
     info.set_defaults(command=_info)
     return parser
+
+
+def _fail(error: Exception, exit_code: int = 1) -> int:
+    print(f"rushlight: {error}", file=sys.stderr)
+    return exit_code
 
 
 def _positive(text: str) -> int:
@@ -61,24 +68,39 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         start(arguments.program, arguments.arguments)
     except run.ProgramNotFound as error:
-        print(f"rushlight: {error}", file=sys.stderr)
-        return error.exit_code
+        return _fail(error, error.exit_code)
     return 0
 
 
 def _demo(arguments: argparse.Namespace) -> int:
     from rushlight import demo
 
-    demo.main(model=arguments.model, out=arguments.out, epochs=arguments.epochs, seed=arguments.seed)
+    try:
+        demo.main(model=arguments.model, out=arguments.out, epochs=arguments.epochs, seed=arguments.seed)
+    except (ModuleNotFoundError, OSError) as error:  # a part that is not installed, a folder that cannot be written
+        return _fail(error)
     return 0
 
 
 def _info(arguments: argparse.Namespace) -> int:
-    import rushlight
-
-    lines = _report(rushlight._C._build_info(), rushlight.memory_stats())
+    try:
+        lines = _checkpoint(arguments.file) if arguments.file else _installation()
+    except (OSError, EOFError, RuntimeError, ValueError, UnpicklingError) as error:
+        return _fail(error)
     print("\n".join(lines))
     return 0
+
+
+def _installation() -> list[str]:
+    import rushlight
+
+    return _report(rushlight._C._build_info(), rushlight.memory_stats())
+
+
+def _checkpoint(file: str) -> list[str]:
+    from rushlight.io import describe
+
+    return describe(file)
 
 
 def _report(build: Mapping[str, object], memory: Mapping[str, object]) -> list[str]:

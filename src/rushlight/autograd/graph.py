@@ -16,18 +16,23 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rushlight import _C, Tensor
+from rushlight._missing import lazy_module
 from rushlight.utils.hooks import RemovableHandle
 
 from .grad_mode import enable_grad, no_grad
+
+if TYPE_CHECKING:
+    from .draw import draw
 
 __all__ = [
     "GradientEdge",
     "Node",
     "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
+    "draw",
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
@@ -335,3 +340,6 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
             _C._set_before_mutation_hook(None)
             _thread_state.allows_mutation = False
             context.clear()
+
+
+__getattr__, __dir__ = lazy_module(__name__, names={"draw": "rushlight.autograd.draw"})
