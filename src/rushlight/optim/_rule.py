@@ -82,6 +82,7 @@ class UpdateRule(Optimizer):
             if key in targets:
                 targets[key].copy_(new)
             else:
+                new = new.clone() if differentiable else new
                 state[key] = rushlight.view_as_complex(new) if p.is_complex() else new
 
     def _options(self, group: Options) -> Options:

@@ -77,9 +77,10 @@ class ASGD(UpdateRule):
 
     def _new_state(self, p: Tensor, group: Options) -> State:
         lr = group["lr"]
-        eta = scalar(float(lr))
-        if isinstance(lr, Tensor) and lr.requires_grad and group["differentiable"]:
-            eta = lr.to(eta.dtype).reshape(()).clone()
+        if isinstance(lr, Tensor) and group["differentiable"]:
+            eta = lr.to(scalar(0.0).dtype).reshape(()).clone()
+        else:
+            eta = scalar(float(lr))
         return {"step": scalar(0.0), "eta": eta, "mu": scalar(1.0), "ax": zeros_like(p)}
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:

@@ -75,7 +75,7 @@ class LBFGS(Optimizer):
         with rushlight.no_grad():
             grad = _flat_grad(params)
             if not grad.abs().max().item() <= options["tolerance_grad"]:
-                self._iterate(closure, state, float(first_loss), grad)
+                self._iterate(closure, state, _number(first_loss), grad)
         return first_loss
 
     def _iterate(self, closure: Callable[[], Any], state: State, loss: float, grad: Tensor) -> None:
@@ -155,8 +155,12 @@ def _move(params: list[Tensor], direction: Tensor, t: float) -> None:
 
 def _evaluate(closure: Callable[[], Any], params: list[Tensor]) -> tuple[float, Tensor]:
     with rushlight.enable_grad():
-        loss = float(closure())
+        loss = _number(closure())
     return loss, _flat_grad(params)
+
+
+def _number(loss: Any) -> float:
+    return float(loss.item() if isinstance(loss, Tensor) else loss)
 
 
 def _update_direction(state: State, grad: Tensor, history_size: int) -> None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 import rushlight
 from rushlight import Tensor
 
-from ._rule import Options, State, UpdateRule, add_product, check_rate, scalar, zeros_like
+from ._rule import Options, State, UpdateRule, add_product, check_rate, plain_numbers, scalar, zeros_like
 from .optimizer import ParamsT
 
 __all__ = ["Rprop"]
@@ -56,7 +56,7 @@ class Rprop(UpdateRule):
         super().__init__(params, defaults)
 
     def _new_state(self, p: Tensor, group: Options) -> State:
-        lr = float(group["lr"])
+        lr = plain_numbers(group)["lr"]
         return {
             "step": scalar(0.0),
             "prev": zeros_like(p),
