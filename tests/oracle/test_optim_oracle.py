@@ -226,8 +226,8 @@ def lbfgs(package, dtype, options, steps):
     ids=str,
 )
 def test_lbfgs(options):
-    want, reference, _ = lbfgs(torch, "float64", options, STEPS)
-    got, opt, _ = lbfgs(rushlight, "float64", options, STEPS)
+    want, reference, _ = lbfgs(torch, "float64", options, steps=5)
+    got, opt, _ = lbfgs(rushlight, "float64", options, steps=5)
     assert len(want) == len(got)  # as many evaluations
     for a, b in zip(want, got, strict=True):
         if isinstance(a, float):
