@@ -222,6 +222,7 @@ def lbfgs(package, dtype, options, steps):
         {"line_search_fn": "strong_wolfe", "max_eval": 3},
         {"lr": 0.1, "tolerance_grad": 1.0, "tolerance_change": 1e-2},
         {"line_search_fn": "strong_wolfe", "lr": 30.0, "max_iter": 3},
+        {"line_search_fn": "strong_wolfe", "lr": 1e4, "max_eval": 12},
     ],
     ids=str,
 )

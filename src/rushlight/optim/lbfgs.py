@@ -94,7 +94,8 @@ class LBFGS(Optimizer):
                 return
             last = n == options["max_iter"]
             if options["line_search_fn"] is not None:
-                loss, grad, t, spent = self._search(closure, state, _Point(0.0, loss, grad, slope))
+                start = _Point(0.0, loss, grad, slope)
+                loss, grad, t, spent = self._search(closure, state, start, options["max_eval"] - evaluations)
             else:
                 _move(params, direction, t)
                 spent = 0 if last else 1
@@ -111,7 +112,9 @@ class LBFGS(Optimizer):
             ):
                 return
 
-    def _search(self, closure: Callable[[], Any], state: State, start: "_Point") -> tuple[float, Tensor, float, int]:
+    def _search(
+        self, closure: Callable[[], Any], state: State, start: "_Point", most: int
+    ) -> tuple[float, Tensor, float, int]:
         """Finds the step length, moves the parameters by it, and returns loss, gradient, length and evaluations."""
         options = self.param_groups[0]
         if options["line_search_fn"] != "strong_wolfe":
@@ -127,7 +130,7 @@ class LBFGS(Optimizer):
 
         origin = [p.clone() for p in params]
         loss, grad, t, spent = _strong_wolfe(
-            objective, origin, state["t"], direction, start.loss, start.grad, start.slope
+            objective, origin, state["t"], direction, start.loss, start.grad, start.slope, max_ls=min(25, most)
         )
         _move(params, direction, t)
         state["t"] = t
