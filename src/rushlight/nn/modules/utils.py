@@ -22,6 +22,11 @@ _triple = _ntuple(3, "_triple")
 _quadruple = _ntuple(4, "_quadruple")
 
 
+def _spatial(dims: int) -> tuple[Any, ...]:
+    """The letters by which messages call `dims` spatial dimensions."""
+    return {0: (), 1: ("L",), 2: ("H", "W"), 3: ("D", "H", "W")}.get(dims, (...,))
+
+
 def _reverse_repeat_tuple(t: Sequence[Any], n: int) -> tuple[Any, ...]:
     """The entries of `t` in reverse order, each `n` times: how `functional.pad` orders its argument."""
     return tuple(x for x in reversed(t) for _ in range(n))
@@ -38,14 +43,12 @@ def _list_with_default(out_size: Any, defaults: Sequence[int]) -> Any:
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
-    """Take `prefix` off the keys of `state_dict`, and of its metadata, that start with it; in place, in order."""
+    """Take `prefix` off the keys of `state_dict` and of its metadata that start with it, in place."""
     for key in list(state_dict):
-        state_dict[key.removeprefix(prefix)] = state_dict.pop(key)
-    metadata = getattr(state_dict, "_metadata", None)
-    if metadata is not None:
-        for key in list(metadata):
-            # The module that owned the prefix is recorded without its final dot.
-            if key == prefix.rstrip("."):
-                metadata[""] = metadata.pop(key)
-            else:
-                metadata[key.removeprefix(prefix)] = metadata.pop(key)
+        if key.startswith(prefix):
+            state_dict[key[len(prefix) :]] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", {})
+    for key in list(metadata):
+        # The module that owned the prefix is recorded without the final dot.
+        if f"{key}.".startswith(prefix):
+            metadata[key[len(prefix) :]] = metadata.pop(key)
