@@ -8,7 +8,6 @@ from .activation import (
     celu,
     elu,
     glu,
-    gumbel_softmax,
     hardsigmoid,
     hardswish,
     hardtanh,
@@ -39,7 +38,6 @@ from .norm import (
     instance_norm,
     layer_norm,
     local_response_norm,
-    normalize,
     rms_norm,
 )
 from .padding import pad
@@ -96,7 +94,6 @@ __all__ = [
     "fractional_max_pool3d_with_indices",
     "glu",
     "group_norm",
-    "gumbel_softmax",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -118,7 +115,6 @@ __all__ = [
     "max_unpool2d",
     "max_unpool3d",
     "mish",
-    "normalize",
     "pad",
     "relu",
     "relu6",

@@ -13,7 +13,6 @@ __all__ = [
     "celu",
     "elu",
     "glu",
-    "gumbel_softmax",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -167,23 +166,6 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     if dim is None:
         dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
-
-
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the Gumbel-softmax distribution: softmax((logits + g) / tau) along `dim`, g from Gumbel(0, 1).
-
-    With `hard` the result is one-hot, with the gradient of the soft sample (straight-through estimator). `eps` is
-    ignored. From "Categorical reparameterization with Gumbel-softmax", Jang et al. 2017.
-    """
-    if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    gumbels = -rushlight.empty_like(logits, memory_format=rushlight.legacy_contiguous_format).exponential_().log()
-    soft = ((logits + gumbels) / tau).softmax(dim)
-    if not hard:
-        return soft
-    index = soft.max(dim, keepdim=True)[1]
-    one_hot = rushlight.zeros_like(logits, memory_format=rushlight.legacy_contiguous_format).scatter_(dim, index, 1.0)
-    return one_hot - soft.detach() + soft
 
 
 def tanh(input: Tensor) -> Tensor:

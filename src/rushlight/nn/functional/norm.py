@@ -14,7 +14,6 @@ __all__ = [
     "instance_norm",
     "layer_norm",
     "local_response_norm",
-    "normalize",
     "rms_norm",
 ]
 
@@ -139,9 +138,3 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     padded = rushlight.constant_pad_nd(squares, (0, 0, size // 2, (size - 1) // 2), 0)
     means = rushlight._C._nn.avg_pool2d(padded, (size, 1), stride=1).reshape(input.shape)
     return input / means.mul(alpha).add(k).pow(beta)
-
-
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """x / max(‖x‖_p, eps) along `dim`."""
-    norm = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
-    return rushlight.div(input, norm, out=out) if out is not None else input / norm

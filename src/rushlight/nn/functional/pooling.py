@@ -9,7 +9,7 @@ from typing import Any
 import rushlight
 from rushlight import Tensor
 
-from ..modules.utils import _list_with_default, _ntuple, _pair, _single, _triple
+from .._sizes import _list_with_default, _ntuple, _pair, _single, _triple
 
 __all__ = [
     "adaptive_avg_pool2d",

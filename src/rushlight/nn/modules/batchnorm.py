@@ -9,10 +9,10 @@ from rushlight import Tensor
 
 from .. import functional as F
 from .. import init
+from .._sizes import _spatial
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .module import Module
-from .utils import _spatial
 
 __all__ = [
     "BatchNorm1d",

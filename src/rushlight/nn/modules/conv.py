@@ -11,10 +11,11 @@ from rushlight import Tensor
 
 from .. import functional as F
 from .. import init
+from .._sizes import _ntuple, _spatial
 from ..parameter import Parameter, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .module import Module
-from .utils import _ntuple, _reverse_repeat_tuple, _spatial
+from .utils import _reverse_repeat_tuple
 
 __all__ = [
     "Conv1d",

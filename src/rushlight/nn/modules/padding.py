@@ -9,8 +9,8 @@ from __future__ import annotations
 from rushlight import Tensor
 
 from .. import functional as F
+from .._sizes import _ntuple
 from .module import Module
-from .utils import _ntuple
 
 __all__ = [
     "CircularPad1d",

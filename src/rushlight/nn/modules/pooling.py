@@ -7,8 +7,8 @@ from typing import Any
 from rushlight import Tensor
 
 from .. import functional as F
+from .._sizes import _ntuple, _single, _triple
 from .module import Module
-from .utils import _ntuple, _single, _triple
 
 __all__ = [
     "AdaptiveAvgPool1d",
