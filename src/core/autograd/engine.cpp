@@ -1,0 +1,337 @@
+#include "autograd/engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <unordered_map>
+
+#include "operators/operators.h"
+
+namespace rushlight {
+
+/// A node's place in one run: what is still awaited, and the gradients that have come.
+struct Task {
+  Node* node = nullptr;
+  class Run* run = nullptr;
+  std::int32_t awaited = 0;
+  bool needed = true;
+  bool catches = false;           ///< some gradient is to be caught here
+  TensorRef* grads = nullptr;     ///< n_outputs of them: `one` or an array
+  TensorRef one;
+  ~Task() {
+    if (grads && grads != &one) delete[] grads;
+  }
+};
+
+namespace {
+thread_local Node* running_node = nullptr;
+thread_local int depth = 0;
+constexpr int max_depth = 40;  // runs nested on one stack; deeper ones get a stack of their own
+
+struct Later {  // the ready node with the greatest sequence number is on top
+  bool operator()(const Task* a, const Task* b) const { return a->node->sequence < b->node->sequence; }
+};
+
+bool reusable(const Tensor& g) {
+  return g.refcount == 1 && g.storage->refcount == 1 && !g.meta && !g.grad_fn_ && g.is_contiguous() && !g.storage->free_owner;
+}
+}  // namespace
+
+class Run {
+ public:
+  Run(const BackwardOptions& options) : options_(options) {}
+  ~Run() {
+    for (auto& chunk : chunks_)
+      for (std::size_t i = 0; i < chunk.used; ++i)
+        if (chunk.tasks[i].node->task == &chunk.tasks[i]) chunk.tasks[i].node->task = nullptr;
+  }
+
+  TensorList execute(std::vector<GraphPoint>& roots, TensorList& grads) {
+    roots_ = &roots;
+    count(roots);
+    if (!options_.inputs.empty()) mark_needed(roots);
+    for (std::size_t i = 0; i < roots.size(); ++i) feed(*find(roots[i].node.get()), roots[i].output, std::move(grads[i]));
+    for (auto& root : roots) {
+      Task* task = find(root.node.get());
+      if (task->awaited == 0 && task->needed && std::find(ready_.begin(), ready_.end(), task) == ready_.end()) push(task);
+    }
+    TensorList caught(options_.inputs.size());
+    caught_ = &caught;
+    int steps = 0;
+    while (!ready_.empty()) {
+      std::pop_heap(ready_.begin(), ready_.end(), Later());
+      Task* task = ready_.back();
+      ready_.pop_back();
+      step(*task);
+      if ((++steps & 1023) == 0) breathe();
+    }
+    return caught;
+  }
+
+ private:
+  struct Chunk {
+    std::unique_ptr<Task[]> tasks;
+    std::size_t used = 0, size = 0;
+  };
+
+  Task* find(Node* node) {
+    if (node->task && node->task->run == this) return node->task;
+    if (!foreign_.empty()) {
+      auto it = foreign_.find(node);
+      if (it != foreign_.end()) return it->second;
+    }
+    return nullptr;
+  }
+
+  Task* make(Node* node) {
+    if (chunks_.empty() || chunks_.back().used == chunks_.back().size) {
+      std::size_t size = chunks_.empty() ? 32 : std::min<std::size_t>(chunks_.back().size * 4, 4096);
+      chunks_.push_back({std::make_unique<Task[]>(size), 0, size});
+    }
+    Chunk& chunk = chunks_.back();
+    Task* task = &chunk.tasks[chunk.used++];
+    task->node = node;
+    task->run = this;
+    task->needed = options_.inputs.empty();
+    if (node->n_outputs == 1)
+      task->grads = &task->one;
+    else
+      task->grads = new TensorRef[std::max<std::size_t>(node->n_outputs, 1)];
+    if (!node->task)
+      node->task = task;
+    else
+      foreign_[node] = task;  // another run is walking over this node
+    return task;
+  }
+
+  /// Finds all nodes below the roots and how many edges lead to each.
+  void count(std::vector<GraphPoint>& roots) {
+    std::vector<Node*> stack;
+    for (auto& root : roots)
+      if (!find(root.node.get())) {
+        make(root.node.get());
+        stack.push_back(root.node.get());
+      }
+    while (!stack.empty()) {
+      Node* node = stack.back();
+      stack.pop_back();
+      for (int i = 0; i < node->n_edges; ++i) {
+        Node* next = node->edges[i].node;
+        if (!next) continue;
+        Task* task = find(next);
+        if (!task) {
+          task = make(next);
+          stack.push_back(next);
+        }
+        ++task->awaited;
+      }
+    }
+  }
+
+  /// With given inputs: marks what lies on a path to one of them; only that runs.
+  void mark_needed(std::vector<GraphPoint>& roots) {
+    for (auto& input : options_.inputs)
+      if (input.node)
+        if (Task* task = find(input.node.get())) {
+          task->catches = true;
+          task->needed = true;
+        }
+    std::vector<std::pair<Task*, int>> stack;
+    std::unordered_map<Task*, bool> seen;
+    for (auto& root : roots) {
+      Task* first = find(root.node.get());
+      if (!seen.emplace(first, true).second) continue;
+      stack.emplace_back(first, 0);
+      while (!stack.empty()) {
+        auto& [task, next] = stack.back();
+        if (next < task->node->n_edges) {
+          Node* child = task->node->edges[next++].node;
+          if (!child) continue;
+          Task* t = find(child);
+          if (seen.emplace(t, true).second) stack.emplace_back(t, 0);
+        } else {
+          Task* done = task;
+          stack.pop_back();
+          for (int i = 0; i < done->node->n_edges && !done->needed; ++i)
+            if (Node* child = done->node->edges[i].node) done->needed = find(child)->needed;
+        }
+      }
+    }
+  }
+
+  void push(Task* task) {
+    ready_.push_back(task);
+    std::push_heap(ready_.begin(), ready_.end(), Later());
+  }
+
+  /// Adds a gradient to what a node has received for one output.
+  void feed(Task& task, std::uint32_t output, TensorRef g) {
+    if (!g) return;
+    TensorRef& slot = task.grads[output];
+    if (!slot) {
+      slot = std::move(g);
+      return;
+    }
+    if (!options_.create_graph && slot->dtype == g->dtype && equal(slot->sizes(), g->sizes())) {
+      if (reusable(*slot)) return add_numbers(*slot, *g);
+      if (reusable(*g)) {
+        add_numbers(*g, *slot);
+        slot = std::move(g);
+        return;
+      }
+    }
+    slot = add(*slot, *g);
+  }
+
+  void catch_gradients(Task& task) {
+    for (std::size_t i = 0; i < options_.inputs.size(); ++i) {
+      auto& input = options_.inputs[i];
+      if (input.node.get() == task.node && !(*caught_)[i]) (*caught_)[i] = task.grads[input.output];
+    }
+  }
+
+  void step(Task& task) {
+    Node* node = task.node;
+    Ref<Node> alive(node);
+    TensorRef few[4];
+    std::unique_ptr<TensorRef[]> many;
+    TensorRef* results = few;
+    if (node->n_edges > 4) {
+      many = std::make_unique<TensorRef[]>(node->n_edges);
+      results = many.get();
+    }
+    bool leaf = node->kind == &AccumulateGrad::kind;
+    bool runs = task.needed && (!leaf || options_.accumulate || options_.inputs.empty());
+    try {
+      Node* outer = std::exchange(running_node, node);
+      struct Restore {
+        Node* outer;
+        ~Restore() { running_node = outer; }
+      } restore{outer};
+      before(task, leaf);
+      if (task.catches) {
+        catch_gradients(task);
+        runs = runs && (leaf ? options_.accumulate : goes_on(node));
+      }
+      if (!runs) return finish_edges(task, results);
+      bool any = false;
+      for (int i = 0; i < node->n_outputs && !any; ++i) any = bool(task.grads[i]);
+      if (any || node->kind->runs_without_gradients) {
+        if (node->extra && !node->extra->pre_hooks.empty()) {
+          node->extra->pre_hooks.each([&](NodePreHook& hook) { hook.call(task.grads, node->n_outputs); });
+        }
+        bool hooked = node->extra && !node->extra->post_hooks.empty();
+        TensorList kept;
+        if (hooked) kept.assign(task.grads, task.grads + node->n_outputs);
+        node->kind->apply(node, task.grads, results);
+        if (hooked)
+          node->extra->post_hooks.each([&](NodePostHook& hook) { hook.call(results, node->n_edges, kept.data(), node->n_outputs); });
+      }
+      if (diagnosis.anomaly && diagnosis.check_nan) [[unlikely]]
+        refuse_nan(node, results);
+    } catch (...) {
+      if (diagnosis.anomaly) explain_failure(node);
+      throw;
+    }
+    if (!options_.keep_graph) release_saved(node);
+    finish_edges(task, results);
+  }
+
+  /// True where some path to another wanted input leads through this node.
+  bool goes_on(Node* node) {
+    for (int i = 0; i < node->n_edges; ++i)
+      if (Node* next = node->edges[i].node)
+        if (find(next)->needed) return true;
+    return false;
+  }
+
+  void before(Task& task, bool leaf) {
+    Node* node = task.node;
+    if (leaf) {
+      Tensor* variable = static_cast<AccumulateGrad*>(node)->variable;
+      if (variable->meta && task.grads[0])
+        variable->meta->hooks.each([&](TensorHook& hook) { apply_hook(hook, task.grads[0]); });
+      return;
+    }
+    if (!node->extra) return;
+    node->extra->tensor_hooks.each([&](TensorHook& hook) {
+      if (task.grads[hook.output]) apply_hook(hook, task.grads[hook.output]);
+    });
+    for (auto& [output, tensor] : node->extra->retained) {
+      TensorRef& g = task.grads[output];
+      if (!g) continue;
+      auto& t = *static_cast<Tensor*>(tensor);
+      Tensor* old = grad_of(t);
+      if (!old)
+        set_grad(t, options_.create_graph ? g : clone(*g));
+      else
+        set_grad(t, add(*old, *g));
+    }
+  }
+
+  static void apply_hook(TensorHook& hook, TensorRef& g) {
+    if (TensorRef other = hook.call(g.get())) g = std::move(other);
+  }
+
+  void refuse_nan(Node* node, TensorRef* results) {
+    for (int i = 0; i < node->n_edges; ++i)
+      if (results[i] && has_nan(*results[i]))
+        fail("Function '", node->kind->name, "' returned nan values in its ", i, "th output.");
+  }
+
+  void finish_edges(Task& task, TensorRef* results) {
+    Node* node = task.node;
+    for (int i = 0; i < node->n_outputs; ++i) task.grads[i] = nullptr;
+    for (int i = 0; i < node->n_edges; ++i) {
+      const Edge& edge = node->edges[i];
+      if (!edge.node) {
+        results[i] = nullptr;
+        continue;
+      }
+      Task* next = find(edge.node);
+      if (results[i] && next->needed) feed(*next, edge.output, std::move(results[i]));
+      results[i] = nullptr;
+      if (--next->awaited == 0 && next->needed) push(next);
+    }
+  }
+
+  const BackwardOptions& options_;
+  std::vector<GraphPoint>* roots_ = nullptr;
+  TensorList* caught_ = nullptr;
+  std::vector<Chunk> chunks_;
+  std::vector<Task*> ready_;
+  std::unordered_map<Node*, Task*> foreign_;
+};
+
+Node* current_node() { return running_node; }
+
+namespace {
+TensorList run_here(std::vector<GraphPoint>& roots, TensorList& grads, const BackwardOptions& options) {
+  GradScope scope(options.create_graph);
+  struct Depth {
+    Depth() { ++depth; }
+    ~Depth() { --depth; }
+  } deeper;
+  Run run(options);
+  return run.execute(roots, grads);
+}
+}  // namespace
+
+TensorList run_backward(std::vector<GraphPoint> roots, TensorList grads, const BackwardOptions& options) {
+  if (depth < max_depth) return run_here(roots, grads, options);
+  struct Call {
+    std::vector<GraphPoint>& roots;
+    TensorList& grads;
+    const BackwardOptions& options;
+    TensorList result;
+  } call{roots, grads, options, {}};
+  run_on_fresh_stack(
+      [](void* p) {
+        auto& c = *static_cast<Call*>(p);
+        c.result = run_here(c.roots, c.grads, c.options);
+      },
+      &call);
+  return std::move(call.result);
+}
+
+}  // namespace rushlight

@@ -1,0 +1,36 @@
+// The engine: walks the record backwards.
+#pragma once
+
+#include <vector>
+
+#include "autograd/variable.h"
+
+namespace rushlight {
+
+/// Where the gradient of a root goes in, or where one is to be caught.
+struct GraphPoint {
+  Ref<Node> node;
+  std::uint32_t output = 0;
+};
+
+struct BackwardOptions {
+  bool keep_graph = false;
+  bool create_graph = false;
+  bool accumulate = true;      ///< let leaves collect; false: only catch at `inputs`
+  std::vector<GraphPoint> inputs;  ///< empty: all leaves
+};
+
+/// Runs from `roots` with `grads` (one each). Returns the caught gradients, one per input (null: not reached).
+TensorList run_backward(std::vector<GraphPoint> roots, TensorList grads, const BackwardOptions& options);
+
+/// embedding: called between nodes now and then: raises where the user interrupted, lets other threads run.
+void breathe();
+/// embedding: adds what is known of the place where `node` was recorded to the error in flight (anomaly mode).
+void explain_failure(Node* node);
+/// embedding: runs `f` on a thread with a fresh stack, this one waiting.
+void run_on_fresh_stack(void (*f)(void*), void* argument);
+
+/// The node that is being run on this thread, or null.
+Node* current_node();
+
+}  // namespace rushlight

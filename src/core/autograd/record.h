@@ -1,0 +1,111 @@
+// Recording of an operation together with its derivative, as a lambda beside the forward computation:
+//
+//     return record("SumBackward1", out, {&x}, {}, [sizes = Dims(x.sizes())](Vjp& v) { v.set(0, expand(v.grad(), sizes)); });
+//
+// The lambda keeps plain values only; tensors go through the saved list, so that their versions are checked and the
+// collector sees them. It is written in differentiable operators: with create_graph they are recorded in turn.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+
+#include "autograd/variable.h"
+
+namespace rushlight {
+
+/// What a derivative sees while it runs.
+class Vjp {
+ public:
+  Vjp(Node* node, TensorRef* grads, TensorRef* results) : node_(node), grads_(grads), results_(results) {}
+  /// The gradient of forward output `i`; null where nothing reached it (possible only with several outputs).
+  const TensorRef& grad(int i = 0) const { return grads_[i]; }
+  bool needs(int input) const { return node_->needs(input); }
+  /// Saved tensor `i`, in the order of the saved list.
+  TensorRef saved(int i) const { return unpack(node_, i); }
+  void set(int input, TensorRef gradient) { results_[input] = std::move(gradient); }
+  Node* node() const { return node_; }
+
+ private:
+  Node* node_;
+  TensorRef* grads_;
+  TensorRef* results_;
+};
+
+/// One tensor to keep: the input or the output of the operation of that number.
+struct Save {
+  Tensor* tensor;
+  int input = -1, output = -1;
+};
+inline Save save_in(const Tensor& t, int input) { return {const_cast<Tensor*>(&t), input, -1}; }
+inline Save save_out(const TensorRef& t, int output = 0) { return {t.get(), -1, output}; }
+/// Neither: a constant such as an index, or a buffer that forward made.
+inline Save save_other(const Tensor& t) { return {const_cast<Tensor*>(&t), -1, -1}; }
+inline Save save_other(const TensorRef& t) { return {t.get(), -1, -1}; }
+
+template <class F>
+struct LambdaNode : Node {
+  F f;
+  static void apply(Node* node, TensorRef* grads, TensorRef* results) {
+    if (node->released && node->n_saved) fail_released(node);
+    Vjp vjp(node, grads, results);
+    static_cast<LambdaNode*>(node)->f(vjp);
+  }
+  static void destroy(Node* node) noexcept { static_cast<LambdaNode*>(node)->f.~F(); }
+};
+
+void fill_edges(Node* node, std::span<const Tensor* const> inputs);
+void note_output(Node* node, const Tensor& out);
+
+template <class F>
+Node* make_lambda_node(const char* name, std::span<const Tensor* const> inputs, std::span<const Save> saves, int n_outputs, F&& f) {
+  using L = LambdaNode<std::decay_t<F>>;
+  static NodeKind kind{name, &L::apply, &L::destroy};
+  Node* node = new_node(&kind, sizeof(L), int(inputs.size()), int(saves.size()), n_outputs);
+  new (&static_cast<L*>(node)->f) std::decay_t<F>(std::forward<F>(f));
+  fill_edges(node, inputs);
+  for (std::size_t i = 0; i < saves.size(); ++i) {
+    const Save& s = saves[i];
+    if (s.output >= 0)
+      save_output(node, int(i), s.tensor, s.output);
+    else if (s.tensor)
+      save_input(node, int(i), s.tensor, s.input);
+  }
+  return node;
+}
+
+inline bool any_needs_record(std::span<const Tensor* const> inputs) {
+  if (!modes.grad) return false;
+  bool any = false;
+  for (const Tensor* t : inputs) {
+    if (!t) continue;
+    if (t->flags & Volatile) return false;
+    any = any || t->requires_grad();
+  }
+  return any;
+}
+
+/// Records `out = op(inputs)` where any input requires grad; gives `out` back. Inputs may be null (absent).
+template <class F>
+TensorRef record(const char* name, TensorRef out, std::initializer_list<const Tensor*> inputs, std::initializer_list<Save> saves, F&& f) {
+  std::span<const Tensor* const> in(inputs.begin(), inputs.size());
+  if (any_needs_record(in)) {
+    Node* node = make_lambda_node(name, in, std::span<const Save>(saves.begin(), saves.size()), 1, std::forward<F>(f));
+    note_output(node, *out);
+    set_history(*out, node);
+    release(static_cast<Object*>(node));
+  }
+  return out;
+}
+
+/// The same for several outputs; outputs of types without derivatives stay without history.
+template <class F>
+void record_many(const char* name, std::span<const TensorRef> outs, std::span<const Tensor* const> inputs, std::span<const Save> saves, F&& f) {
+  if (!any_needs_record(inputs)) return;
+  Node* node = make_lambda_node(name, inputs, saves, int(outs.size()), std::forward<F>(f));
+  note_output(node, *outs[0]);
+  for (std::size_t i = 0; i < outs.size(); ++i)
+    if (outs[i] && is_differentiable(outs[i]->dtype)) set_history(*outs[i], node, std::uint32_t(i));
+  release(static_cast<Object*>(node));
+}
+
+}  // namespace rushlight

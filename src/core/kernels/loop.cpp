@@ -1,0 +1,42 @@
+#include "kernels/loop.h"
+
+#include <map>
+
+#include "kernels/cpu.h"
+
+namespace rushlight {
+
+thread_local bool division_by_zero = false;
+
+Loop& loop(std::string_view name) {
+  static auto* table = new std::map<std::string, Loop, std::less<>>;
+  auto it = table->find(name);
+  if (it == table->end()) {
+    it = table->emplace(std::string(name), Loop{}).first;
+    it->second.name = name;
+  }
+  return it->second;
+}
+
+void add_loop(std::string_view name, int n_in, const LoopSignature& signature) {
+  Loop& l = loop(name);
+  l.n_in = n_in;
+  if (!l.find(signature.in)) l.signatures.push_back(signature);
+}
+
+#define RUSHLIGHT_DECLARE(isa) \
+  namespace isa {              \
+  LoopBuild loop_build();      \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
+
+static const LoopBuild& build() {
+  static const LoopBuild chosen = RUSHLIGHT_BEST(loop_build());
+  return chosen;
+}
+
+const char* loop_isa() { return isa_name(); }
+LoopFunction cast_loop(DType from, DType to) { return build().cast(from, to); }
+void register_loops() { build().add_all(&add_loop); }
+
+}  // namespace rushlight

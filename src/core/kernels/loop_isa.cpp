@@ -1,0 +1,656 @@
+// Our own strided loops, compiled once per instruction set. Floating contraction is off (CMake), so that every build
+// gives the same bits.
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/loop.h"
+
+namespace rushlight::RUSHLIGHT_ISA {
+namespace {
+
+template <class T>
+inline T load(const char* p) {
+  T v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+
+/// One loop over n elements, with the contiguous and the number-beside-array cases spelled out for the vectoriser.
+template <class Op, class R, class A>
+void unary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
+  std::intptr_t n = dims[0];
+  if (steps[0] == sizeof(A) && steps[1] == sizeof(R)) {
+    auto* a = reinterpret_cast<const A*>(args[0]);
+    auto* r = reinterpret_cast<R*>(args[1]);
+#pragma GCC ivdep
+    for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i]);
+    return;
+  }
+  char *a = args[0], *r = args[1];
+  for (std::intptr_t i = 0; i < n; ++i, a += steps[0], r += steps[1]) *reinterpret_cast<R*>(r) = Op::f(*reinterpret_cast<A*>(a));
+}
+
+template <class Op, class R, class A, class B>
+void binary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
+  std::intptr_t n = dims[0];
+  if (steps[2] == sizeof(R)) {
+    auto* a = reinterpret_cast<const A*>(args[0]);
+    auto* b = reinterpret_cast<const B*>(args[1]);
+    auto* r = reinterpret_cast<R*>(args[2]);
+    if (steps[0] == sizeof(A) && steps[1] == sizeof(B)) {
+#pragma GCC ivdep
+      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i], b[i]);
+      return;
+    }
+    if (steps[0] == sizeof(A) && steps[1] == 0) {
+      B second = *b;
+#pragma GCC ivdep
+      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i], second);
+      return;
+    }
+    if (steps[0] == 0 && steps[1] == sizeof(B)) {
+      A first = *a;
+#pragma GCC ivdep
+      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(first, b[i]);
+      return;
+    }
+  }
+  char *a = args[0], *b = args[1], *r = args[2];
+  for (std::intptr_t i = 0; i < n; ++i, a += steps[0], b += steps[1], r += steps[2])
+    *reinterpret_cast<R*>(r) = Op::f(*reinterpret_cast<A*>(a), *reinterpret_cast<B*>(b));
+}
+
+template <class T>
+void where(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
+  std::intptr_t n = dims[0];
+  if (steps[0] == 1 && steps[1] == sizeof(T) && steps[2] == sizeof(T) && steps[3] == sizeof(T)) {
+    auto* c = reinterpret_cast<const std::uint8_t*>(args[0]);
+    auto *a = reinterpret_cast<const T*>(args[1]), *b = reinterpret_cast<const T*>(args[2]);
+    auto* r = reinterpret_cast<T*>(args[3]);
+#pragma GCC ivdep
+    for (std::intptr_t i = 0; i < n; ++i) r[i] = c[i] ? a[i] : b[i];
+    return;
+  }
+  char *c = args[0], *a = args[1], *b = args[2], *r = args[3];
+  for (std::intptr_t i = 0; i < n; ++i, c += steps[0], a += steps[1], b += steps[2], r += steps[3])
+    *reinterpret_cast<T*>(r) = *c ? *reinterpret_cast<T*>(a) : *reinterpret_cast<T*>(b);
+}
+
+template <class T>
+inline T wrap(T v) {
+  return v;
+}
+// integer arithmetic wraps around: computed in unsigned words
+template <class T>
+using Word = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, std::make_unsigned_t<std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, T, int>>, T>;
+
+struct Add {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_same_v<T, bool>)
+      return a || b;
+    else
+      return T(Word<T>(a) + Word<T>(b));
+  }
+};
+struct Sub {
+  template <class T>
+  static T f(T a, T b) {
+    return T(Word<T>(a) - Word<T>(b));
+  }
+};
+struct Mul {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_same_v<T, bool>)
+      return a && b;
+    else if constexpr (std::is_same_v<T, std::int16_t>)
+      return T(std::uint32_t(a) * std::uint32_t(b));
+    else
+      return T(Word<T>(a) * Word<T>(b));
+  }
+};
+struct Div {
+  template <class T>
+  static T f(T a, T b) {
+    return a / b;
+  }
+};
+struct Neg {
+  template <class T>
+  static T f(T a) {
+    if constexpr (std::is_floating_point_v<T>)
+      return -a;
+    else
+      return T(Word<T>(0) - Word<T>(a));
+  }
+};
+struct Abs {
+  template <class T>
+  static T f(T a) {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::fabs(a);
+    else if constexpr (std::is_unsigned_v<T>)
+      return a;
+    else
+      return a < 0 ? Neg::f(a) : a;
+  }
+};
+struct Sign {
+  template <class T>
+  static T f(T a) {
+    if constexpr (std::is_same_v<T, bool>)
+      return a;
+    else
+      return T((T(0) < a) - (a < T(0)));
+  }
+};
+struct Square {
+  template <class T>
+  static T f(T a) {
+    return Mul::f(a, a);
+  }
+};
+struct Reciprocal {
+  template <class T>
+  static T f(T a) {
+    return T(1) / a;
+  }
+};
+struct Sqrt {
+  template <class T>
+  static T f(T a) {
+    return std::sqrt(a);
+  }
+};
+struct Rsqrt {
+  template <class T>
+  static T f(T a) {
+    return T(1) / std::sqrt(a);
+  }
+};
+struct Relu {
+  template <class T>
+  static T f(T a) {
+    return a < T(0) ? T(0) : a;  // a NaN passes
+  }
+};
+struct Maximum {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return a != a || a > b ? a : b;
+    return a > b ? a : b;
+  }
+};
+struct Minimum {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return a != a || a < b ? a : b;
+    return a < b ? a : b;
+  }
+};
+struct Fmax {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return b != b || a > b ? a : b;
+    return a > b ? a : b;
+  }
+};
+struct Fmin {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) return b != b || a < b ? a : b;
+    return a < b ? a : b;
+  }
+};
+template <class T>
+inline T nonzero(T b) {
+  if (b == 0) {
+    division_by_zero = true;
+    return 1;
+  }
+  return b;
+}
+struct FloorDivide {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (b == 0) return a / b;
+      T mod = std::fmod(a, b), q = (a - mod) / b;
+      if (mod != 0 && (b < 0) != (mod < 0)) q -= 1;
+      if (q == 0) return std::copysign(T(0), a / b);
+      T whole = std::floor(q);
+      return q - whole > T(0.5) ? whole + 1 : whole;
+    } else {
+      b = nonzero(b);
+      if (std::is_signed_v<T> && b == T(-1)) return Neg::f(a);
+      T q = T(a / b);
+      return T(q - (a % b != 0 && (a < 0) != (b < 0)));
+    }
+  }
+};
+struct TruncDivide {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::trunc(a / b);
+    } else {
+      b = nonzero(b);
+      if (std::is_signed_v<T> && b == T(-1)) return Neg::f(a);
+      return T(a / b);
+    }
+  }
+};
+struct Remainder {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      T mod = std::fmod(a, b);
+      return mod != 0 && (b < 0) != (mod < 0) ? mod + b : mod;
+    } else {
+      b = nonzero(b);
+      if (std::is_signed_v<T> && b == T(-1)) return 0;
+      T mod = T(a % b);
+      return mod != 0 && (b < 0) != (mod < 0) ? T(mod + b) : mod;
+    }
+  }
+};
+struct Fmod {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::fmod(a, b);
+    } else {
+      b = nonzero(b);
+      return std::is_signed_v<T> && b == T(-1) ? T(0) : T(a % b);
+    }
+  }
+};
+struct IntPow {
+  template <class T>
+  static T f(T a, T b) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return a || !b;
+    } else {
+      if (std::is_signed_v<T> && b < 0) return a == 1 ? T(1) : a == T(-1) ? (b & 1 ? T(-1) : T(1)) : T(0);
+      Word<T> base = Word<T>(a), r = 1;
+      for (auto e = Word<T>(b); e; e = Word<T>(e >> 1)) {
+        if (e & 1) r = Word<T>(std::uint64_t(r) * base);
+        base = Word<T>(std::uint64_t(base) * base);
+      }
+      return T(r);
+    }
+  }
+};
+struct Pow {
+  template <class T>
+  static T f(T a, T b) {
+    return std::pow(a, b);
+  }
+};
+struct Floor {
+  template <class T>
+  static T f(T a) {
+    return std::floor(a);
+  }
+};
+struct Ceil {
+  template <class T>
+  static T f(T a) {
+    return std::ceil(a);
+  }
+};
+struct Trunc {
+  template <class T>
+  static T f(T a) {
+    return std::trunc(a);
+  }
+};
+struct Round {
+  template <class T>
+  static T f(T a) {
+    return std::nearbyint(a);
+  }
+};
+struct Same {
+  template <class T>
+  static T f(T a) {
+    return a;
+  }
+};
+struct Hypot {
+  template <class T>
+  static T f(T a, T b) {
+    return std::hypot(a, b);
+  }
+};
+struct Atan2 {
+  template <class T>
+  static T f(T a, T b) {
+    return std::atan2(a, b);
+  }
+};
+struct Copysign {
+  template <class T>
+  static T f(T a, T b) {
+    return std::copysign(a, b);
+  }
+};
+struct Nextafter {
+  template <class T>
+  static T f(T a, T b) {
+    return std::nextafter(a, b);
+  }
+};
+struct Gcd {
+  template <class T>
+  static T f(T a, T b) {
+    a = Abs::f(a), b = Abs::f(b);
+    while (b != 0) a = T(a % b), std::swap(a, b);
+    return a;
+  }
+};
+struct Lcm {
+  template <class T>
+  static T f(T a, T b) {
+    T g = Gcd::f(a, b);
+    return g == 0 ? T(0) : Abs::f(Mul::f(T(a / g), b));
+  }
+};
+struct Erf {
+  template <class T>
+  static T f(T a) {
+    return std::erf(a);
+  }
+};
+struct Erfc {
+  template <class T>
+  static T f(T a) {
+    return std::erfc(a);
+  }
+};
+struct Lgamma {
+  template <class T>
+  static T f(T a) {
+    int sign;
+    if constexpr (std::is_same_v<T, float>) return ::lgammaf_r(a, &sign);
+    return T(::lgamma_r(a, &sign));
+  }
+};
+struct Eq {
+  template <class T>
+  static bool f(T a, T b) {
+    return a == b;
+  }
+};
+struct Ne {
+  template <class T>
+  static bool f(T a, T b) {
+    return a != b;
+  }
+};
+struct Lt {
+  template <class T>
+  static bool f(T a, T b) {
+    return a < b;
+  }
+};
+struct Le {
+  template <class T>
+  static bool f(T a, T b) {
+    return a <= b;
+  }
+};
+struct Gt {
+  template <class T>
+  static bool f(T a, T b) {
+    return a > b;
+  }
+};
+struct Ge {
+  template <class T>
+  static bool f(T a, T b) {
+    return a >= b;
+  }
+};
+template <class T>
+inline bool truth(T a) {
+  return a != T(0);
+}
+struct LogicalAnd {
+  template <class T>
+  static bool f(T a, T b) {
+    return truth(a) & truth(b);
+  }
+};
+struct LogicalOr {
+  template <class T>
+  static bool f(T a, T b) {
+    return truth(a) | truth(b);
+  }
+};
+struct LogicalXor {
+  template <class T>
+  static bool f(T a, T b) {
+    return truth(a) ^ truth(b);
+  }
+};
+struct LogicalNot {
+  template <class T>
+  static bool f(T a) {
+    return !truth(a);
+  }
+};
+struct IsNan {
+  template <class T>
+  static bool f(T a) {
+    return a != a;
+  }
+};
+struct IsInf {
+  template <class T>
+  static bool f(T a) {
+    if constexpr (std::is_floating_point_v<T>) return std::fabs(a) == std::numeric_limits<T>::infinity();
+    return false;
+  }
+};
+struct IsFinite {
+  template <class T>
+  static bool f(T a) {
+    if constexpr (std::is_floating_point_v<T>) return std::fabs(a) < std::numeric_limits<T>::infinity();
+    return true;
+  }
+};
+struct SignBit {
+  template <class T>
+  static bool f(T a) {
+    if constexpr (std::is_floating_point_v<T>) return std::signbit(a);
+    return a < T(0);
+  }
+};
+struct And {
+  template <class T>
+  static T f(T a, T b) {
+    return T(a & b);
+  }
+};
+struct Or {
+  template <class T>
+  static T f(T a, T b) {
+    return T(a | b);
+  }
+};
+struct Xor {
+  template <class T>
+  static T f(T a, T b) {
+    return T(a ^ b);
+  }
+};
+struct Not {
+  template <class T>
+  static T f(T a) {
+    if constexpr (std::is_same_v<T, bool>)
+      return !a;
+    else
+      return T(~a);
+  }
+};
+struct ShiftLeft {
+  template <class T>
+  static T f(T a, T b) {
+    if (std::uint64_t(b) >= sizeof(T) * 8) return 0;
+    return T(Word<T>(a) << b);
+  }
+};
+struct ShiftRight {
+  template <class T>
+  static T f(T a, T b) {
+    if (std::uint64_t(b) >= sizeof(T) * 8) return std::is_signed_v<T> && a < 0 ? T(-1) : T(0);
+    return T(a >> b);
+  }
+};
+
+/// Conversions: a float beyond the integer's range wraps through int64 as PyTorch's CPU kernels do.
+template <class To, class From>
+inline To convert(From v) {
+  if constexpr (std::is_same_v<To, From>)
+    return v;
+  else if constexpr (is_complex_type<To>) {
+    using R = typename To::value_type;
+    if constexpr (is_complex_type<From>)
+      return To(R(v.real()), R(v.imag()));
+    else
+      return To(convert<R>(v), 0);
+  } else if constexpr (is_complex_type<From>) {
+    if constexpr (std::is_same_v<To, bool>)
+      return v != From(0);
+    else
+      return convert<To>(v.real());
+  } else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>)
+    return convert<To>(float(v));
+  else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>)
+    return To(float(v));
+  else if constexpr (std::is_same_v<To, bool>)
+    return v != From(0);
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4)
+    return To(std::int32_t(v));
+  else if constexpr (std::is_same_v<From, double> && std::is_same_v<To, std::int32_t>)
+    return To(std::int32_t(v));
+  else
+    return To(v);
+}
+
+struct Cast {
+  template <class To, class From>
+  static void loop(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
+    struct Op {
+      static To f(From v) { return convert<To>(v); }
+    };
+    unary<Op, To, From>(args, dims, steps, nullptr);
+  }
+};
+
+LoopFunction cast(DType from, DType to) {
+  LoopFunction found = nullptr;
+  visit_dtype(from, [&]<class From>() { visit_dtype(to, [&]<class To>() { found = &Cast::loop<To, From>; }); });
+  return found;
+}
+
+using Adder = void (*)(std::string_view, int, const LoopSignature&);
+
+template <class Op, class... Ts>
+void unary_loops(Adder add, const char* name) {
+  (add(name, 1, {{dtype_of<Ts>}, dtype_of<Ts>, &unary<Op, Ts, Ts>, nullptr}), ...);
+}
+template <class Op, class... Ts>
+void predicate_loops(Adder add, const char* name) {
+  (add(name, 1, {{dtype_of<Ts>}, DType::Bool, &unary<Op, bool, Ts>, nullptr}), ...);
+}
+template <class Op, class... Ts>
+void binary_loops(Adder add, const char* name) {
+  (add(name, 2, {{dtype_of<Ts>, dtype_of<Ts>}, dtype_of<Ts>, &binary<Op, Ts, Ts, Ts>, nullptr}), ...);
+}
+template <class Op, class... Ts>
+void compare_loops(Adder add, const char* name) {
+  (add(name, 2, {{dtype_of<Ts>, dtype_of<Ts>}, DType::Bool, &binary<Op, bool, Ts, Ts>, nullptr}), ...);
+}
+
+#define RUSHLIGHT_INTS std::uint8_t, std::int8_t, std::int16_t, std::int32_t, std::int64_t
+#define RUSHLIGHT_FLOATS float, double
+#define RUSHLIGHT_REALS RUSHLIGHT_INTS, RUSHLIGHT_FLOATS
+
+void add_all(Adder add) {
+  binary_loops<Add, bool, RUSHLIGHT_REALS>(add, "add");
+  binary_loops<Sub, RUSHLIGHT_REALS>(add, "sub");
+  binary_loops<Mul, bool, RUSHLIGHT_REALS>(add, "mul");
+  binary_loops<Div, RUSHLIGHT_FLOATS>(add, "true_divide");
+  binary_loops<FloorDivide, RUSHLIGHT_REALS>(add, "floor_divide");
+  binary_loops<TruncDivide, RUSHLIGHT_REALS>(add, "trunc_divide");
+  binary_loops<Remainder, RUSHLIGHT_REALS>(add, "remainder");
+  binary_loops<Fmod, RUSHLIGHT_REALS>(add, "fmod");
+  binary_loops<IntPow, bool, RUSHLIGHT_INTS>(add, "pow");
+  binary_loops<Maximum, bool, RUSHLIGHT_REALS>(add, "maximum");
+  binary_loops<Minimum, bool, RUSHLIGHT_REALS>(add, "minimum");
+  binary_loops<Fmax, bool, RUSHLIGHT_REALS>(add, "fmax");
+  binary_loops<Fmin, bool, RUSHLIGHT_REALS>(add, "fmin");
+  binary_loops<Hypot, RUSHLIGHT_FLOATS>(add, "hypot");
+  binary_loops<Copysign, RUSHLIGHT_FLOATS>(add, "copysign");
+  binary_loops<Nextafter, RUSHLIGHT_FLOATS>(add, "nextafter");
+  binary_loops<Gcd, RUSHLIGHT_INTS>(add, "gcd");
+  binary_loops<Lcm, RUSHLIGHT_INTS>(add, "lcm");
+  binary_loops<And, bool, RUSHLIGHT_INTS>(add, "bitwise_and");
+  binary_loops<Or, bool, RUSHLIGHT_INTS>(add, "bitwise_or");
+  binary_loops<Xor, bool, RUSHLIGHT_INTS>(add, "bitwise_xor");
+  binary_loops<ShiftLeft, RUSHLIGHT_INTS>(add, "bitwise_left_shift");
+  binary_loops<ShiftRight, RUSHLIGHT_INTS>(add, "bitwise_right_shift");
+  compare_loops<Eq, bool, RUSHLIGHT_REALS>(add, "eq");
+  compare_loops<Ne, bool, RUSHLIGHT_REALS>(add, "ne");
+  compare_loops<Lt, bool, RUSHLIGHT_REALS>(add, "lt");
+  compare_loops<Le, bool, RUSHLIGHT_REALS>(add, "le");
+  compare_loops<Gt, bool, RUSHLIGHT_REALS>(add, "gt");
+  compare_loops<Ge, bool, RUSHLIGHT_REALS>(add, "ge");
+  compare_loops<Eq, std::complex<float>, std::complex<double>>(add, "eq");
+  compare_loops<Ne, std::complex<float>, std::complex<double>>(add, "ne");
+  compare_loops<LogicalAnd, bool, RUSHLIGHT_REALS>(add, "logical_and");
+  compare_loops<LogicalOr, bool, RUSHLIGHT_REALS>(add, "logical_or");
+  compare_loops<LogicalXor, bool, RUSHLIGHT_REALS>(add, "logical_xor");
+  unary_loops<Neg, RUSHLIGHT_REALS>(add, "neg");
+  unary_loops<Abs, RUSHLIGHT_REALS>(add, "abs");
+  unary_loops<Sign, bool, RUSHLIGHT_REALS>(add, "sign");
+  unary_loops<Square, RUSHLIGHT_REALS>(add, "square");
+  unary_loops<Reciprocal, RUSHLIGHT_FLOATS>(add, "reciprocal");
+  unary_loops<Sqrt, RUSHLIGHT_FLOATS>(add, "sqrt");
+  unary_loops<Rsqrt, RUSHLIGHT_FLOATS>(add, "rsqrt");
+  unary_loops<Relu, RUSHLIGHT_REALS>(add, "relu");
+  unary_loops<Floor, RUSHLIGHT_FLOATS>(add, "floor");
+  unary_loops<Ceil, RUSHLIGHT_FLOATS>(add, "ceil");
+  unary_loops<Trunc, RUSHLIGHT_FLOATS>(add, "trunc");
+  unary_loops<Round, RUSHLIGHT_FLOATS>(add, "round");
+  unary_loops<Same, RUSHLIGHT_INTS>(add, "floor");
+  unary_loops<Same, RUSHLIGHT_INTS>(add, "ceil");
+  unary_loops<Same, RUSHLIGHT_INTS>(add, "trunc");
+  unary_loops<Same, RUSHLIGHT_INTS>(add, "round");
+  unary_loops<Same, bool, RUSHLIGHT_REALS, std::complex<float>, std::complex<double>>(add, "positive");
+  unary_loops<Erf, RUSHLIGHT_FLOATS>(add, "erf");
+  unary_loops<Erfc, RUSHLIGHT_FLOATS>(add, "erfc");
+  unary_loops<Lgamma, RUSHLIGHT_FLOATS>(add, "lgamma");
+  unary_loops<Not, bool, RUSHLIGHT_INTS>(add, "bitwise_not");
+  predicate_loops<LogicalNot, bool, RUSHLIGHT_REALS>(add, "logical_not");
+  predicate_loops<IsNan, bool, RUSHLIGHT_REALS>(add, "isnan");
+  predicate_loops<IsInf, bool, RUSHLIGHT_REALS>(add, "isinf");
+  predicate_loops<IsFinite, bool, RUSHLIGHT_REALS>(add, "isfinite");
+  predicate_loops<SignBit, bool, RUSHLIGHT_REALS>(add, "signbit");
+  auto where_loops = [&]<class... Ts>() {
+    (add("where", 3, {{DType::Bool, dtype_of<Ts>, dtype_of<Ts>}, dtype_of<Ts>, &where<Ts>, nullptr}), ...);
+  };
+  where_loops.template operator()<bool, RUSHLIGHT_REALS, Half, BFloat16, std::complex<float>, std::complex<double>>();
+}
+
+}  // namespace
+
+LoopBuild loop_build() { return {&add_all, &cast}; }
+
+}  // namespace rushlight::RUSHLIGHT_ISA

@@ -1,0 +1,34 @@
+// Threads: a static partition, so that who computes what depends on the sizes alone.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/object.h"
+
+namespace rushlight {
+
+int num_threads();
+void set_num_threads(int n);
+bool in_parallel();
+
+namespace detail {
+void parallel_run(std::int64_t n, std::int64_t chunk, int threads, void (*f)(void*, std::int64_t, std::int64_t), void* state);
+}
+
+/// Calls f(begin, end) over parts of [0, n): one part below `grain` elements or on one thread. `f` must not throw and
+/// must not touch reference counts: the interpreter lock is released while several threads run.
+template <class F>
+void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
+  int threads = n > grain ? num_threads() : 1;
+  if (threads > 1 && !in_parallel()) {
+    std::int64_t parts = (n + grain - 1) / grain;
+    if (parts < threads) threads = int(parts);
+    std::int64_t chunk = ((n + threads - 1) / threads + 63) / 64 * 64;
+    Unlocked unlocked;
+    detail::parallel_run(n, chunk, threads, [](void* s, std::int64_t a, std::int64_t b) { (*static_cast<std::remove_reference_t<F>*>(s))(a, b); }, &f);
+  } else if (n > 0) {
+    f(std::int64_t(0), n);
+  }
+}
+
+}  // namespace rushlight

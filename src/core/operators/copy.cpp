@@ -1,0 +1,189 @@
+#include "operators/copy.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/loop.h"
+#include "kernels/nest.h"
+#include "kernels/parallel.h"
+#include "operators/operators.h"
+
+namespace rushlight {
+
+/// embedding: Python's UserWarning.
+void warn(const std::string& message);
+
+namespace {
+
+/// A two-dimensional transposition in tiles, for inner runs that jump in the source.
+template <class T>
+void copy_tiled(char* to, char* from, std::int64_t n0, std::int64_t n1, std::int64_t to1, std::int64_t from0, std::int64_t from1) {
+  constexpr std::int64_t tile = 32;
+  parallel_for(n1, std::max<std::int64_t>(tile, (1 << 16) / std::max<std::int64_t>(n0, 1)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t j0 = begin; j0 < end; j0 += tile)
+      for (std::int64_t i0 = 0; i0 < n0; i0 += tile)
+        for (std::int64_t j = j0; j < std::min(j0 + tile, end); ++j) {
+          T* out = reinterpret_cast<T*>(to + j * to1);
+          const char* in = from + j * from1;
+          for (std::int64_t i = i0; i < std::min(i0 + tile, n0); ++i) out[i] = *reinterpret_cast<const T*>(in + i * from0);
+        }
+  });
+}
+
+}  // namespace
+
+void copy_numbers(Tensor& to, const Tensor& from) {
+  if (to.numel == 0) return;
+  char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(from.read())), reinterpret_cast<char*>(to.write())};
+  if (to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous() && to.numel == from.numel && to.numel * to.item_size() <= (1 << 16)) {
+    std::memmove(base[1], base[0], std::size_t(to.numel * to.item_size()));
+    return;
+  }
+  Dims source = broadcast_strides(from, to.sizes());
+  const std::int64_t* strides[2] = {source.data(), to.strides().data()};
+  std::int64_t item[2] = {from.item_size(), to.item_size()};
+  Nest nest(to.sizes(), strides, item, 2);
+  if (to.dtype == from.dtype && nest.ndim == 2 && nest.steps[0][1] == item[1] && nest.steps[0][0] > 4 * item[0] && nest.steps[1][0] == item[0]) {
+    visit_width(item[1], [&]<class T>() {
+      copy_tiled<T>(base[1], base[0], nest.sizes[0], nest.sizes[1], nest.steps[1][1], nest.steps[0][0], nest.steps[1][0]);
+    });
+    return;
+  }
+  LoopFunction loop = cast_loop(from.dtype, to.dtype);
+  parallel_for(nest.numel, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
+    nest.run(base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
+      if (item[0] == item[1] && to.dtype == from.dtype && steps[0] == item[0] && steps[1] == item[1]) {
+        std::memmove(p[1], p[0], std::size_t(n * item[0]));
+        return;
+      }
+      char* args[2] = {p[0], p[1]};
+      std::intptr_t count = n, s[2] = {steps[0], steps[1]};
+      loop(args, &count, s, nullptr);
+    });
+  });
+}
+
+void add_numbers(Tensor& to, const Tensor& from) {
+  static PointwiseOp& op = pointwise_op("add");
+  GradScope off(false);
+  Operand in[2] = {Operand(to), Operand(from)};
+  if (to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous() && op.fast[int(to.dtype)]) {
+    char* address[3] = {reinterpret_cast<char*>(to.write()), const_cast<char*>(reinterpret_cast<const char*>(from.read())), nullptr};
+    address[2] = address[0];
+    std::int64_t item = to.item_size(), steps[3] = {item, item, item};
+    run_kernel_flat(*op.fast[int(to.dtype)], to.numel, address, steps);
+    to.bump_version();
+    return;
+  }
+  pointwise_inplace(op, to, in, "add_");
+}
+
+TensorRef copy_of(const Tensor& t) {
+  TensorRef out = empty_like(t, t.dtype);
+  copy_numbers(*out, t);
+  return out;
+}
+
+TensorRef packed(const Tensor& t) {
+  if (t.is_contiguous()) return TensorRef(const_cast<Tensor*>(&t));
+  TensorRef out = empty(t.sizes(), t.dtype);
+  copy_numbers(*out, t);
+  return out;
+}
+
+bool has_nan(const Tensor& t) {
+  if (!is_differentiable(t.dtype)) return false;
+  TensorRef p = packed(t);
+  return visit_dtype(t.dtype, [&]<class T>() {
+    const T* x = p->read_as<T>();
+    bool found = false;
+    for (std::int64_t i = 0; i < p->numel; ++i) {
+      if constexpr (is_complex_type<T>)
+        found |= std::isnan(x[i].real()) || std::isnan(x[i].imag());
+      else
+        found |= std::isnan(float(x[i]));
+    }
+    return found;
+  });
+}
+
+Scalar item(const Tensor& t) {
+  check(t.numel == 1, "a Tensor with ", t.numel, " elements cannot be converted to Scalar");
+  return Scalar::load(t.dtype, t.read());
+}
+
+TensorRef clone(const Tensor& t) {
+  return record("CloneBackward0", copy_of(t), {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
+}
+
+TensorRef contiguous(const Tensor& t) {
+  if (t.is_contiguous()) return TensorRef(const_cast<Tensor*>(&t));
+  return record("CloneBackward0", packed(t), {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
+}
+
+TensorRef convert(const Tensor& t, DType dtype, bool copy) {
+  if (t.dtype == dtype) return copy ? clone(t) : TensorRef(const_cast<Tensor*>(&t));
+  TensorRef out = empty_like(t, dtype);
+  copy_numbers(*out, t);
+  if (!is_differentiable(dtype)) return out;
+  return record("ToCopyBackward0", out, {&t}, {}, [from = t.dtype](Vjp& v) { v.set(0, cast(*v.grad(), from)); });
+}
+
+TensorRef cast(const Tensor& t, DType dtype) { return convert(t, dtype, false); }
+
+void copy_into(Tensor& self, const Tensor& from) {
+  bool records = needs_record(self, from);
+  check_inplace(self, records);
+  refuse_overlapping_write(self);
+  Dims common = broadcast_sizes(self.sizes(), from.sizes());
+  check(equal(common, self.sizes()), "The expanded size of the tensor (", to_string(self.sizes()), ") must match the existing size ", to_string(from.sizes()),
+        ": output with shape ", to_string(self.sizes()), " doesn't match the broadcast shape ", to_string(common));
+  const Tensor* source = &from;
+  TensorRef copy;
+  if (&from != &self && memory_overlap(self, from) != Overlap::None) {
+    copy = copy_of(from);
+    source = copy.get();
+  }
+  Ref<Node> node;
+  if (records && is_differentiable(self.dtype)) {
+    const Tensor* inputs[] = {&self, &from};
+    node = Ref<Node>::adopt(make_lambda_node("CopyBackwards", inputs, {}, 1, [sizes = Dims(from.sizes()), dtype = from.dtype](Vjp& v) {
+      if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
+      if (v.needs(1)) v.set(1, cast(*sum_to_size(*v.grad(), sizes), dtype));
+    }));
+  }
+  if (&from != &self) copy_numbers(self, *source);
+  finish_inplace(self, std::move(node), "copy_");
+}
+
+TensorRef add(const Tensor& a, const Tensor& b) {
+  static PointwiseOp& op = pointwise_op("add");
+  return pointwise(op, {Operand(a), Operand(b)});
+}
+
+void check_out(const Tensor& out, DType result, const Operand* in, int n, const char* operation) {
+  bool graph = out.requires_grad();
+  for (int i = 0; i < n && !graph; ++i) graph = in[i].tensor && in[i].tensor->requires_grad();
+  check(!(modes.grad && graph), operation, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  check(can_cast(result, out.dtype), "result type ", info(result).scalar_name, " can't be cast to the desired output type ", info(out.dtype).scalar_name);
+}
+
+void resize_out(Tensor& out, IntSpan sizes) {
+  if (equal(out.sizes(), sizes)) return;
+  if (out.numel != 0)
+    warn(concat("An output with one or more elements was resized since it had shape ", to_string(out.sizes()), ", which does not match the required output shape ",
+                to_string(sizes),
+                ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
+                "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."));
+  std::int64_t bytes = (out.offset + count_elements(sizes)) * out.item_size();
+  if (std::int64_t(out.storage->size) < bytes) resize_storage(out.storage, std::size_t(bytes));
+  set_geometry(&out, sizes, contiguous_strides(sizes));
+}
+
+void refuse_overlapping_write(const Tensor& t) {
+  check(!has_internal_overlap(t),
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the "
+        "operation.");
+}
+
+}  // namespace rushlight

@@ -1,0 +1,42 @@
+// Moving numbers: between layouts, types and tensors.
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace rushlight {
+
+// without history, for kernels and derivatives
+
+/// to = from, broadcast and converted.
+void copy_numbers(Tensor& to, const Tensor& from);
+/// to += from, of one shape.
+void add_numbers(Tensor& to, const Tensor& from);
+/// A copy with the same memory order where that is dense.
+TensorRef copy_of(const Tensor& t);
+/// Row-major: the tensor itself where it is, else a copy without history.
+TensorRef packed(const Tensor& t);
+/// True where a floating tensor holds a NaN.
+bool has_nan(const Tensor& t);
+Scalar item(const Tensor& t);
+
+// recorded
+
+TensorRef clone(const Tensor& t);
+TensorRef contiguous(const Tensor& t);
+/// The tensor in another type; itself where it has it already.
+TensorRef cast(const Tensor& t, DType dtype);
+/// A copy even where the type is the same.
+TensorRef convert(const Tensor& t, DType dtype, bool copy);
+/// self.copy_(from)
+void copy_into(Tensor& self, const Tensor& from);
+TensorRef add(const Tensor& a, const Tensor& b);
+
+// the checks of out= arguments
+
+struct Operand;
+void check_out(const Tensor& out, DType result, const Operand* in, int n, const char* operation);
+/// Gives `out` the result's shape, with a warning where it held numbers of another shape.
+void resize_out(Tensor& out, IntSpan sizes);
+void refuse_overlapping_write(const Tensor& t);
+
+}  // namespace rushlight

@@ -1,0 +1,11 @@
+// The native operators as C++ sees them. Each is differentiable where its meaning is, and records itself.
+#pragma once
+
+#include "operators/arithmetic.h"
+#include "operators/copy.h"
+#include "operators/factory.h"
+#include "operators/index.h"
+#include "operators/matmul.h"
+#include "operators/pointwise.h"
+#include "operators/reduce.h"
+#include "operators/view.h"

@@ -1,0 +1,563 @@
+#include "operators/pointwise.h"
+
+#include <map>
+
+#include "operators/operators.h"
+
+namespace rushlight {
+namespace {
+
+auto& table() {
+  static auto* ops = new std::map<std::string, std::unique_ptr<PointwiseOp>, std::less<>>;
+  return *ops;
+}
+
+/// Appends the expression's loops to the program; returns the slot of its result. `slots`: where its inputs are.
+class Flattener {
+ public:
+  explicit Flattener(Program& program) : program_(program) {}
+
+  std::uint16_t add(const PointwiseOp& op, const std::uint16_t* in) {
+    if (op.loop) {
+      Instruction instruction{op.loop, std::uint8_t(op.n_in), {}};
+      for (int k = 0; k < op.n_in; ++k) instruction.in[k] = in[k];
+      pending_.push_back(instruction);
+      return std::uint16_t(result_base + pending_.size() - 1);
+    }
+    return add(op.body, in);
+  }
+
+  std::uint16_t add(const Expression& e, const std::uint16_t* in) {
+    std::vector<std::uint16_t> slots(in, in + e.n_inputs);
+    for (auto& c : e.constants) {
+      program_.constants.push_back(c);
+      slots.push_back(std::uint16_t(constant_base + program_.constants.size() - 1));
+    }
+    for (auto& call : e.code) {
+      std::uint16_t args[4] = {};
+      for (int k = 0; k < call.n_in; ++k) args[k] = slots[call.in[k]];
+      slots.push_back(add(*call.op, args));
+    }
+    return slots[e.output];
+  }
+
+  /// Puts constants behind inputs and results behind constants.
+  void finish(std::uint16_t output) {
+    auto place = [&](std::uint16_t s) {
+      if (s >= result_base) return std::uint16_t(s - result_base + program_.first_result());
+      if (s >= constant_base) return std::uint16_t(s - constant_base + program_.n_inputs);
+      return s;
+    };
+    for (auto& instruction : pending_)
+      for (int k = 0; k < instruction.n_in; ++k) instruction.in[k] = place(instruction.in[k]);
+    program_.code = std::move(pending_);
+    program_.outputs = {place(output)};
+  }
+
+ private:
+  static constexpr std::uint16_t constant_base = 0x4000, result_base = 0x8000;
+  Program& program_;
+  std::vector<Instruction> pending_;
+};
+
+const Program& forward_program(PointwiseOp& op) {
+  if (op.program) return *op.program;
+  auto p = std::make_unique<Program>();
+  p->n_inputs = op.n_in;
+  Flattener flat(*p);
+  std::uint16_t in[4] = {0, 1, 2, 3};
+  flat.finish(flat.add(op, in));
+  op.program = std::move(p);
+  return *op.program;
+}
+
+const Program& vjp_program(PointwiseOp& op, int i) {
+  if (op.vjp_programs[i]) return *op.vjp_programs[i];
+  auto p = std::make_unique<Program>();
+  p->n_inputs = op.n_in + 2;
+  Flattener flat(*p);
+  std::uint16_t in[6] = {0, 1, 2, 3, 4, 5};
+  flat.finish(flat.add(op.derivatives[i], in));
+  op.vjp_programs[i] = std::move(p);
+  return *op.vjp_programs[i];
+}
+
+std::uint64_t key_of(const DType* in, int n, DType compute, DType out) {
+  std::uint64_t key = 1;
+  for (int i = 0; i < n; ++i) key = key << 4 | std::uint64_t(in[i]);
+  return (key << 4 | std::uint64_t(compute)) << 5 | std::uint64_t(out);
+}
+constexpr DType natural = DType(31);
+
+DType natural_output(DType compute, const Kernel& k) {
+  // a half computation writes halves unless the result is of another category (a comparison)
+  DType out = k.outputs[0];
+  return is_half(compute) && out == DType::Float32 ? compute : out;
+}
+
+/// The kernel for these input types. `out`: the type to write, or `natural`.
+Kernel& forward_kernel(PointwiseOp& op, const DType* in, DType compute, DType out) {
+  auto& slot = op.kernels[key_of(in, op.n_in, compute, out)];
+  if (!slot) {
+    const Program& p = forward_program(op);
+    if (out != natural) {
+      slot = compile(p, in, op.promoted, compute, &out, op.name.c_str());
+    } else {
+      auto k = compile(p, in, op.promoted, compute, nullptr, op.name.c_str());
+      DType to = natural_output(compute, *k);
+      slot = to == k->outputs[0] ? std::move(k) : compile(p, in, op.promoted, compute, &to, op.name.c_str());
+    }
+  }
+  return *slot;
+}
+
+DType compute_type(const PointwiseOp& op, const Operand* in) {
+  DType d = result_type(in, op.n_in, op.promoted);
+  switch (op.rule) {
+    case TypeRule::Float: return category(d) < 2 ? default_dtype : d;
+    case TypeRule::NotBool:
+      if (d == DType::Bool) {
+        if (op.name == "sub" || op.name == "rsub")
+          fail("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+        if (op.name == "neg") fail("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+        fail(ErrorKind::NotImplemented, '"', op.name, "\" not implemented for 'Bool'");
+      }
+      return d;
+    case TypeRule::Integral:
+      if (category(d) >= 2) fail(ErrorKind::NotImplemented, '"', op.name, "\" not implemented for '", info(d).scalar_name, "'");
+      return d;
+    case TypeRule::Floating:
+      if (category(d) < 2) fail(ErrorKind::NotImplemented, '"', op.name, "\" not implemented for '", info(d).scalar_name, "'");
+      return d;
+    case TypeRule::Promote: break;
+  }
+  return d;
+}
+
+/// The operator's node: saved tensors as the derivative expressions ask, numbers beside them.
+struct PointwiseNode : Node {
+  PointwiseOp* op;
+  DType compute;
+  DType in_dtype[4];
+  std::uint8_t n_in;
+  std::int8_t slot[5];     ///< where input j (n_in: the result) is saved; -1: not
+  Scalar numbers[4];       ///< operands that are numbers
+  bool is_number[4];
+  Dims* sizes_of[4];       ///< owned: sizes of an input that was broadcast, else null
+};
+
+void pointwise_destroy(Node* node) noexcept {
+  auto& self = *static_cast<PointwiseNode*>(node);
+  for (int i = 0; i < self.n_in; ++i) delete self.sizes_of[i];
+}
+
+/// Interprets an expression over tensors and numbers, each call recorded.
+struct Value {
+  TensorRef tensor;
+  Scalar number;
+  Operand operand() const { return tensor ? Operand(tensor) : Operand(number); }
+};
+
+TensorRef interpret(const Expression& e, std::vector<Value> slots, DType dtype) {
+  for (auto& c : e.constants) slots.push_back({nullptr, c});
+  for (auto& call : e.code) {
+    Operand args[4];
+    bool any = false;
+    for (int k = 0; k < call.n_in; ++k) {
+      args[k] = slots[call.in[k]].operand();
+      any = any || args[k].tensor;
+    }
+    if (!any) args[0] = (slots[call.in[0]].tensor = full({}, args[0].number, dtype));
+    slots.push_back({pointwise(*call.op, args), {}});
+  }
+  Value& out = slots[e.output];
+  return out.tensor ? out.tensor : full({}, out.number, dtype);
+}
+
+/// One derivative, fused: one pass over memory.
+TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef& g, bool last) {
+  PointwiseOp& op = *self.op;
+  int n = self.n_in;
+  DType in[6];
+  Operand operands[6];
+  alignas(16) std::byte numbers[4][16];
+  for (int j = 0; j < n; ++j) {
+    in[j] = self.is_number[j] ? self.compute : self.in_dtype[j];
+    if (self.slot[j] >= 0 && op.reads(i, j)) operands[j] = Operand(saved[self.slot[j]]);
+  }
+  in[n] = self.dtype;
+  if (self.slot[n] >= 0 && op.reads(i, n)) operands[n] = Operand(saved[self.slot[n]]);
+  in[n + 1] = g->dtype;
+  operands[n + 1] = Operand(g);
+  DType out_type = self.in_dtype[i];
+  auto& slot = op.vjp_kernels[i][key_of(in, n + 2, self.compute, out_type)];
+  if (!slot) {
+    unsigned promoted = op.promoted & ((1u << n) - 1);
+    if (is_differentiable(self.dtype)) promoted |= 1u << n;
+    promoted |= 1u << (n + 1);
+    slot = compile(vjp_program(op, i), in, promoted, self.compute, &out_type, self.kind->name.c_str());
+  }
+  const Tensor& grad = *g;
+  bool flat = grad.is_contiguous();
+  for (int j = 0; j <= n && flat; ++j)
+    if (const Tensor* t = operands[j].tensor) flat = t->numel == 1 ? grad.numel >= 1 : t->is_contiguous() && equal(t->sizes(), grad.sizes());
+  bool reuse = last && flat && g->refcount == 1 && g->storage->refcount == 1 && !g->meta && !g->grad_fn_ && g->dtype == out_type && !g->storage->free_owner;
+  TensorRef out = reuse ? g : flat ? empty(grad.sizes(), out_type) : empty_like(grad, out_type);
+  static const std::int64_t none[64] = {};
+  if (flat) {
+    char* address[8] = {};
+    std::int64_t steps[8] = {};
+    for (int j = 0; j < n + 2; ++j) {
+      if (const Tensor* t = operands[j].tensor) {
+        address[j] = const_cast<char*>(reinterpret_cast<const char*>(t->read()));
+        steps[j] = t->numel == 1 && grad.numel != 1 ? 0 : t->item_size();
+      } else if (j < n && self.is_number[j]) {
+        self.numbers[j].store(self.compute, numbers[j]);
+        address[j] = reinterpret_cast<char*>(numbers[j]);
+      }
+    }
+    address[n + 2] = reinterpret_cast<char*>(out->write());
+    steps[n + 2] = out->item_size();
+    run_kernel_flat(*slot, out->numel, address, steps);
+    return out;
+  }
+  RunOperand run[8];
+  Dims strides[6];
+  for (int j = 0; j < n + 2; ++j) {
+    run[j] = {nullptr, none, 1};
+    if (const Tensor* t = operands[j].tensor) {
+      strides[j] = broadcast_strides(*t, grad.sizes());
+      run[j] = {const_cast<char*>(reinterpret_cast<const char*>(t->read())), strides[j].data(), t->item_size()};
+    } else if (j < n && self.is_number[j]) {
+      self.numbers[j].store(self.compute, numbers[j]);
+      run[j].address = reinterpret_cast<char*>(numbers[j]);
+    }
+  }
+  run[n + 2] = {reinterpret_cast<char*>(out->write()), out->strides().data(), out->item_size()};
+  run_kernel(*slot, out->sizes(), run, n + 3);
+  return out;
+}
+
+void pointwise_apply(Node* node, TensorRef* grads, TensorRef* results) {
+  auto& self = *static_cast<PointwiseNode*>(node);
+  if (node->released && node->n_saved) fail_released(node);
+  TensorRef saved[5];
+  for (int s = 0; s < node->n_saved; ++s) saved[s] = unpack(node, s);
+  int last = -1;
+  for (int i = 0; i < self.n_in; ++i)
+    if (node->needs(i)) last = i;
+  TensorRef g = std::move(grads[0]);
+  for (int i = 0; i < self.n_in; ++i) {
+    if (!node->needs(i)) continue;
+    const Expression& e = self.op->derivatives[i];
+    TensorRef r;
+    if (e.code.empty() && e.output == self.n_in + 1) {
+      r = g->dtype == self.in_dtype[i] ? g : cast(*g, self.in_dtype[i]);  // the gradient itself (add)
+    } else if (grad_enabled()) {
+      std::vector<Value> slots;
+      for (int j = 0; j <= self.n_in; ++j)
+        slots.push_back({self.slot[j] >= 0 ? saved[self.slot[j]] : nullptr, j < self.n_in ? self.numbers[j] : Scalar(0)});
+      slots.push_back({g, {}});
+      r = interpret(e, std::move(slots), self.compute);
+      r = cast(*r, self.in_dtype[i]);
+      if (!equal(r->sizes(), g->sizes())) r = expand(*r, g->sizes());
+    } else {
+      r = run_vjp(self, i, saved, g, i == last);
+    }
+    if (self.sizes_of[i]) r = sum_to_size(*r, *self.sizes_of[i]);
+    results[i] = std::move(r);
+  }
+}
+
+/// The node of `out = op(in)`, before `out` is changed in place if it is an input.
+Ref<Node> make_node(PointwiseOp& op, const Operand* in, DType compute, const Tensor* out, IntSpan out_sizes) {
+  op.need_derivatives();
+  bool keep[5] = {};
+  bool any = false;
+  for (int i = 0; i < op.n_in; ++i) {
+    const Tensor* t = in[i].tensor;
+    if (!t || !op.has_derivative[i] || !is_differentiable(t->dtype) || !t->requires_grad()) continue;
+    any = true;
+    for (int j = 0; j <= op.n_in; ++j) keep[j] = keep[j] || op.reads(i, j);
+  }
+  if (!any) return nullptr;
+  int n_saved = 0;
+  for (int j = 0; j <= op.n_in; ++j) n_saved += keep[j] && (j == op.n_in || in[j].tensor);
+  auto* node = static_cast<PointwiseNode*>(new_node(&op.kind, sizeof(PointwiseNode), op.n_in, n_saved, 1));
+  node->op = &op;
+  node->compute = compute;
+  node->n_in = std::uint8_t(op.n_in);
+  int s = 0;
+  for (int j = 0; j < op.n_in; ++j) {
+    const Tensor* t = in[j].tensor;
+    node->is_number[j] = !t;
+    node->sizes_of[j] = nullptr;
+    node->slot[j] = -1;
+    node->in_dtype[j] = t ? t->dtype : compute;
+    if (!t) {
+      node->numbers[j] = in[j].number;
+      continue;
+    }
+    if (op.has_derivative[j] && is_differentiable(t->dtype)) {
+      node->edges[j] = gradient_edge(*const_cast<Tensor*>(t));
+      if (node->edges[j].node && !equal(t->sizes(), out_sizes)) node->sizes_of[j] = new Dims(t->sizes());
+    }
+    if (keep[j]) {
+      node->slot[j] = std::int8_t(s);
+      save_input(node, s++, const_cast<Tensor*>(t), j);
+    }
+  }
+  node->slot[op.n_in] = keep[op.n_in] ? std::int8_t(s) : std::int8_t(-1);
+  if (diagnosis.anomaly || diagnosis.record_locations) [[unlikely]]
+    trace_node(node);
+  object_track(node);
+  if (out) {
+    if (keep[op.n_in]) save_output(node, s, const_cast<Tensor*>(out), 0);
+    note_output(node, *out);
+  }
+  return Ref<Node>::adopt(node);
+}
+
+bool wants_record(const PointwiseOp& op, const Operand* in) {
+  if (!modes.grad || !op.differentiable) return false;
+  bool any = false;
+  for (int i = 0; i < op.n_in; ++i)
+    if (const Tensor* t = in[i].tensor) {
+      if (t->flags & Volatile) return false;
+      any = any || t->requires_grad();
+    }
+  return any;
+}
+
+void run_forward(PointwiseOp& op, const Operand* in, DType compute, Tensor& out, bool natural_type) {
+  DType types[4];
+  alignas(16) std::byte numbers[4][16];
+  RunOperand run[5];
+  Dims strides[4];
+  static const std::int64_t none[64] = {};
+  for (int i = 0; i < op.n_in; ++i) {
+    if (const Tensor* t = in[i].tensor) {
+      types[i] = t->dtype;
+      strides[i] = broadcast_strides(*t, out.sizes());
+      run[i] = {const_cast<char*>(reinterpret_cast<const char*>(t->read())), strides[i].data(), t->item_size()};
+    } else {
+      types[i] = is_half(compute) ? DType::Float32 : compute;
+      in[i].number.store(types[i], numbers[i]);
+      run[i] = {reinterpret_cast<char*>(numbers[i]), none, 1};
+    }
+  }
+  Kernel& k = forward_kernel(op, types, compute, natural_type ? natural : out.dtype);
+  run[op.n_in] = {reinterpret_cast<char*>(out.write()), out.strides().data(), out.item_size()};
+  run_kernel(k, out.sizes(), run, op.n_in + 1);
+}
+
+DType natural_type(PointwiseOp& op, const Operand* in, DType compute) {
+  DType types[4];
+  for (int i = 0; i < op.n_in; ++i) types[i] = in[i].tensor ? in[i].tensor->dtype : is_half(compute) ? DType::Float32 : compute;
+  return forward_kernel(op, types, compute, natural).outputs[0];
+}
+
+/// The path of most calls: operands of one type, contiguous and of one shape, numbers beside them.
+TensorRef try_fast(PointwiseOp& op, const Operand* in) {
+  const Tensor* lead = nullptr;
+  for (int i = 0; i < op.n_in; ++i) {
+    const Tensor* t = in[i].tensor;
+    if (!t) continue;
+    if (!t->is_contiguous()) return nullptr;
+    if (!lead)
+      lead = t;
+    else if (t->dtype != lead->dtype || t->ndim != lead->ndim || !std::equal(t->dims, t->dims + t->ndim, lead->dims))
+      return nullptr;
+  }
+  if (!lead || op.promoted != ~0u) return nullptr;
+  DType d = lead->dtype;
+  if (is_half(d)) return nullptr;
+  Kernel* k = op.fast[int(d)];
+  if (!k) return nullptr;
+  char* address[5];
+  std::int64_t steps[5];
+  alignas(16) std::byte numbers[4][16];
+  std::int64_t item = lead->item_size();
+  for (int i = 0; i < op.n_in; ++i) {
+    if (const Tensor* t = in[i].tensor) {
+      address[i] = const_cast<char*>(reinterpret_cast<const char*>(t->read()));
+      steps[i] = item;
+    } else {
+      if (int(in[i].number.kind) > category(d)) return nullptr;
+      in[i].number.store(d, numbers[i]);
+      address[i] = reinterpret_cast<char*>(numbers[i]);
+      steps[i] = 0;
+    }
+  }
+  TensorRef out = empty(lead->sizes(), op.fast_out[int(d)]);
+  address[op.n_in] = reinterpret_cast<char*>(out->storage->bytes);
+  steps[op.n_in] = out->item_size();
+  run_kernel_flat(*k, out->numel, address, steps);
+  if (wants_record(op, in))
+    if (Ref<Node> node = make_node(op, in, d, out.get(), out->sizes())) out->grad_fn_ = node.detach();
+  return out;
+}
+
+Dims common_sizes(const PointwiseOp& op, const Operand* in) {
+  Dims sizes;
+  bool first = true;
+  for (int i = 0; i < op.n_in; ++i)
+    if (const Tensor* t = in[i].tensor) {
+      sizes = first ? Dims(t->sizes()) : broadcast_sizes(sizes, t->sizes());
+      first = false;
+    }
+  return sizes;
+}
+
+/// A result laid out like the inputs where they agree, else row-major.
+TensorRef result_like(const PointwiseOp& op, const Operand* in, IntSpan sizes, DType dtype) {
+  const Tensor* like = nullptr;
+  for (int i = 0; i < op.n_in; ++i) {
+    const Tensor* t = in[i].tensor;
+    if (t && equal(t->sizes(), sizes)) {
+      if (t->is_contiguous()) return empty(sizes, dtype);
+      if (!like) like = t;
+    }
+  }
+  return like ? empty_like(*like, dtype) : empty(sizes, dtype);
+}
+
+/// Copies of inputs that partly overlap what will be written.
+void separate(const PointwiseOp& op, Operand* in, const Tensor& out, TensorRef* copies) {
+  for (int i = 0; i < op.n_in; ++i)
+    if (const Tensor* t = in[i].tensor) {
+      Overlap o = memory_overlap(*t, out);
+      if (o == Overlap::None) continue;
+      check(o == Overlap::Full || t->storage != out.storage || t == &out,
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor "
+            "before performing the operation.");
+      bool resized = !equal(t->sizes(), out.sizes()) || t->item_size() != out.item_size();
+      if (o == Overlap::Partial || resized) {
+        copies[i] = copy_of(*t);
+        in[i].tensor = copies[i].get();
+      }
+    }
+}
+
+}  // namespace
+
+PointwiseOp& define_pointwise(std::string name, int n_in) {
+  auto& slot = table()[name];
+  check(!slot, "the pointwise operator '", name, "' is declared twice");
+  check(n_in >= 1 && n_in <= 4, "a pointwise operator takes one to four operands, '", name, "' has ", n_in);
+  slot = std::make_unique<PointwiseOp>();
+  slot->name = std::move(name);
+  slot->n_in = n_in;
+  slot->kind = NodeKind{"", &pointwise_apply, &pointwise_destroy};
+  return *slot;
+}
+
+PointwiseOp& pointwise_op(std::string_view name) {
+  auto it = table().find(name);
+  check(it != table().end(), "there is no pointwise operator '", name, "'");
+  return *it->second;
+}
+
+namespace {
+DType combine(int higher, int lower) {  // -1: nothing of that class took part
+  if (higher < 0) return DType(lower);
+  if (lower < 0) return DType(higher);
+  DType h = DType(higher), l = DType(lower);
+  if (is_complex(h)) return h;
+  if (is_floating(h)) return is_complex(l) ? complex_of(h) : h;
+  if (h == DType::Bool || category(l) >= 2) return promote(h, l);
+  return h;
+}
+}  // namespace
+
+DType result_type(const Operand* operands, int n, unsigned mask) {
+  int dimensioned = -1, zero_dim = -1, numbers = -1;
+  auto join = [](int& into, DType d) { into = into < 0 ? int(d) : int(promote(DType(into), d)); };
+  for (int i = 0; i < n; ++i) {
+    if (!((mask >> i) & 1)) continue;
+    if (const Tensor* t = operands[i].tensor)
+      join(t->has(WrappedNumber) ? numbers : t->ndim ? dimensioned : zero_dim, t->dtype);
+    else
+      join(numbers, operands[i].number.dtype());
+  }
+  int rest = zero_dim < 0 && numbers < 0 ? -1 : int(combine(zero_dim, numbers));
+  return combine(dimensioned, rest);
+}
+
+bool can_cast(DType from, DType to) { return category(from) <= category(to) || (category(from) == 1 && category(to) == 1); }
+
+TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out) {
+  if (!out)
+    if (TensorRef r = try_fast(op, in)) return r;
+  DType compute = compute_type(op, in);
+  Dims sizes = common_sizes(op, in);
+  DType type = natural_type(op, in, compute);
+  if (!out) {
+    TensorRef r = result_like(op, in, sizes, type);
+    run_forward(op, in, compute, *r, true);
+    if (wants_record(op, in))
+      if (Ref<Node> node = make_node(op, in, compute, r.get(), r->sizes())) set_history(*r, node.get());
+    if (!op.fast[int(compute)] && op.promoted == ~0u && !is_half(compute)) {
+      DType same[4] = {compute, compute, compute, compute};
+      bool settled = true;  // the rule must give this very type for operands of it
+      for (int i = 0; i < op.n_in; ++i) settled = settled && (!in[i].tensor || in[i].tensor->dtype == compute);
+      if (settled) {
+        Kernel& k = forward_kernel(op, same, compute, natural);
+        op.fast_out[int(compute)] = k.outputs[0];
+        op.fast[int(compute)] = &k;
+      }
+    }
+    return r;
+  }
+  check_out(*out, type, in, op.n_in, op.name.c_str());
+  resize_out(*out, sizes);
+  refuse_overlapping_write(*out);
+  Operand parts[4];
+  TensorRef copies[4];
+  std::copy(in, in + op.n_in, parts);
+  separate(op, parts, *out, copies);
+  run_forward(op, parts, compute, *out, false);
+  finish_inplace(*out, nullptr, op.name.c_str());
+  return TensorRef(out);
+}
+
+void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const char* operation) {
+  bool records = wants_record(op, in);
+  check_inplace(self, records);
+  refuse_overlapping_write(self);
+  DType compute = compute_type(op, in);
+  Dims sizes = common_sizes(op, in);
+  check(equal(sizes, self.sizes()), "output with shape ", to_string(self.sizes()), " doesn't match the broadcast shape ", to_string(sizes));
+  DType type = natural_type(op, in, compute);
+  check(can_cast(type, self.dtype), "result type ", info(type).scalar_name, " can't be cast to the desired output type ", info(self.dtype).scalar_name);
+  Operand parts[4];
+  TensorRef copies[4];
+  std::copy(in, in + op.n_in, parts);
+  separate(op, parts, self, copies);
+  Ref<Node> node;
+  if (records) {
+    op.need_derivatives();
+    // where the derivative of another input reads the old numbers of self, they are kept
+    TensorRef old;
+    for (int i = 0; i < op.n_in; ++i) {
+      if (in[i].tensor != &self) continue;
+      for (int k = 0; k < op.n_in && !old; ++k)
+        if (in[k].tensor && in[k].tensor->requires_grad() && op.reads(k, i)) {
+          old = copy_of(self);
+          if (Node* fn = self.grad_fn()) set_history(*old, fn, self.output_nr);
+        }
+      if (old) parts[i].tensor = old.get();
+    }
+    node = make_node(op, parts, compute, nullptr, self.sizes());
+    // the copy stands for self: its history is self's
+    run_forward(op, parts, compute, self, false);
+    finish_inplace(self, node, operation);
+    auto* p = static_cast<PointwiseNode*>(node.get());
+    if (p && p->slot[op.n_in] >= 0) save_output(p, p->slot[op.n_in], &self, 0);
+    return;
+  }
+  run_forward(op, parts, compute, self, false);
+  finish_inplace(self, nullptr, operation);
+}
+
+}  // namespace rushlight

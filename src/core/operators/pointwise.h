@@ -1,0 +1,99 @@
+// Pointwise operators: one mechanism for forward, derivative, in-place and out= forms.
+//
+// The Python room declares each (src/rushlight/operators/pointwise.py): a primitive names a loop, a composite is an
+// expression of other pointwise operators; its derivative with respect to each input is an expression over the inputs
+// x0.., the result y and the gradient g. An expression is flattened into a program and run block by block; when the
+// derivative is itself to be recorded, the same expression is interpreted over tensors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "autograd/record.h"
+#include "kernels/program.h"
+
+namespace rushlight {
+
+struct PointwiseOp;
+
+/// Slots as in a Program; each call names an operator.
+struct Expression {
+  struct Call {
+    PointwiseOp* op;
+    std::uint8_t n_in;
+    std::uint16_t in[4];
+  };
+  int n_inputs = 0;
+  std::vector<Scalar> constants;
+  std::vector<Call> code;
+  std::uint16_t output = 0;
+  unsigned uses = 0;  ///< which inputs the expression reads, a bit each
+};
+
+enum class TypeRule : std::uint8_t {
+  Promote,   ///< the promoted type of the operands
+  Float,     ///< the same, integers becoming the default floating type
+  NotBool,   ///< as Promote; bool operands are refused
+  Integral,  ///< as Promote; floating operands are refused
+  Floating,  ///< as Promote; integers are refused
+};
+
+struct PointwiseOp {
+  std::string name;
+  int n_in = 1;
+  TypeRule rule = TypeRule::Promote;
+  unsigned promoted = ~0u;             ///< inputs that take part in promotion; others keep their type (masks)
+  const Loop* loop = nullptr;          ///< of a primitive
+  Expression body;                     ///< of a composite
+  bool differentiable = false;
+  /// embedding: fills `derivatives` when they are first needed.
+  void (*derive)(PointwiseOp&) = nullptr;
+  bool derived = false;
+  void* python = nullptr;              ///< what `derive` works from; owned by the embedding
+  Expression derivatives[4];           ///< over x0..x(n-1), y, g
+  bool has_derivative[4] = {};
+  NodeKind kind;
+
+  Kernel* fast[dtype_count] = {};      ///< all promoted inputs of one type, natural output
+  DType fast_out[dtype_count] = {};
+  std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> kernels;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> vjp_kernels[4];
+  std::unique_ptr<Program> program;    ///< flattened forward
+  std::unique_ptr<Program> vjp_programs[4];
+
+  void need_derivatives() {
+    if (!derived) derive(*this);
+  }
+  /// The derivative of input i reads input j (j = n_in: the result).
+  bool reads(int i, int j) const { return has_derivative[i] && ((derivatives[i].uses >> j) & 1); }
+};
+
+/// A tensor, or a Python number.
+struct Operand {
+  const Tensor* tensor = nullptr;
+  Scalar number;
+  Operand() = default;
+  Operand(const Tensor& t) : tensor(&t) {}
+  Operand(const TensorRef& t) : tensor(t.get()) {}
+  Operand(const Scalar& s) : number(s) {}
+  Operand(double v) : number(v) {}
+};
+
+PointwiseOp& define_pointwise(std::string name, int n_in);
+/// The operator of that name; raises where there is none.
+PointwiseOp& pointwise_op(std::string_view name);
+
+/// The promoted type of operands by PyTorch's rules (dimensioned tensors, then 0-d ones, then numbers).
+DType result_type(const Operand* operands, int n, unsigned mask = ~0u);
+bool can_cast(DType from, DType to);
+
+/// Applies the operator; into `out` where given (resized if need be, as out= does).
+TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out = nullptr);
+/// Applies it and writes the result over `self` (usually in[0]), with checks, version and history.
+void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const char* operation);
+
+inline TensorRef pointwise(PointwiseOp& op, std::initializer_list<Operand> in) { return pointwise(op, in.begin()); }
+
+}  // namespace rushlight

@@ -1,0 +1,418 @@
+#include "operators/view.h"
+
+#include <numeric>
+
+#include "kernels/nest.h"
+#include "operators/operators.h"
+
+namespace rushlight {
+namespace {
+
+/// A window of `t`'s storage, followed by autograd.
+TensorRef window(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64_t offset, Creation creation = Creation::Default) {
+  TensorRef out = make_tensor(Ref<Storage>(t.storage), t.dtype, sizes, strides, offset);
+  mark_view(*out, const_cast<Tensor&>(t), creation);
+  return out;
+}
+
+/// Views whose derivative is another arrangement of the gradient.
+template <class F>
+TensorRef recorded_view(const char* name, const Tensor& t, TensorRef out, F&& derivative) {
+  if (!is_differentiable(t.dtype)) return out;
+  return record(name, std::move(out), {&t}, {}, std::forward<F>(derivative));
+}
+
+}  // namespace
+
+Dims broadcast_strides(const Tensor& t, IntSpan sizes) {
+  int n = int(sizes.size()), lead = n - t.ndim;
+  Dims strides(n);
+  for (int i = 0; i < t.ndim; ++i)
+    if (t.size(i) != 1 || sizes[std::size_t(lead + i)] == 1) strides[lead + i] = t.stride(i);
+  return strides;
+}
+
+TensorRef expand(const Tensor& t, IntSpan wanted) {
+  int n = int(wanted.size());
+  check(n >= t.ndim, "expand(torch.", info(t.dtype).legacy, "{", to_string(t.sizes()), "}, size=", to_string(wanted), "): the number of sizes provided (", n,
+        ") must be greater or equal to the number of dimensions in the tensor (", int(t.ndim), ")");
+  Dims sizes(wanted), strides(n);
+  int lead = n - t.ndim;
+  for (int i = n - 1; i >= 0; --i) {
+    std::int64_t have = i >= lead ? t.size(i - lead) : 1;
+    if (sizes[i] == -1) {
+      check(i >= lead, "expand(torch.", info(t.dtype).legacy, "{", to_string(t.sizes()), "}, size=", to_string(wanted),
+            "): the expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
+      sizes[i] = have;
+    }
+    check(sizes[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ", to_string(wanted));
+    if (have == sizes[i]) {
+      strides[i] = i >= lead ? t.stride(i - lead) : (i + 1 < n ? sizes[i + 1] * strides[i + 1] : 1);
+    } else {
+      check(have == 1, "The expanded size of the tensor (", sizes[i], ") must match the existing size (", have, ") at non-singleton dimension ", i,
+            ".  Target sizes: ", to_string(wanted), ".  Tensor sizes: ", to_string(t.sizes()));
+      strides[i] = 0;
+    }
+  }
+  return recorded_view("ExpandBackward0", t, window(t, sizes, strides, t.offset),
+                       [from = Dims(t.sizes())](Vjp& v) { v.set(0, sum_to_size(*v.grad(), from)); });
+}
+
+namespace {
+
+/// Sizes with one -1 filled in.
+Dims infer_size(IntSpan wanted, std::int64_t numel) {
+  Dims sizes(wanted);
+  int open = -1;
+  std::int64_t known = 1;
+  for (int i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == -1) {
+      check(open < 0, "only one dimension can be inferred");
+      open = i;
+    } else {
+      check(sizes[i] >= 0, "invalid shape dimension ", sizes[i]);
+      check(!__builtin_mul_overflow(known, sizes[i], &known), "shape '", to_string(wanted), "' is invalid for input of size ", numel);
+    }
+  }
+  if (open >= 0) {
+    check(known != 0 || numel != 0, "cannot reshape tensor of 0 elements into shape ", to_string(wanted),
+          " because the unspecified dimension size -1 can be any value and is ambiguous");
+    check(known != 0 && numel % known == 0, "shape '", to_string(wanted), "' is invalid for input of size ", numel);
+    sizes[open] = numel / known;
+  } else {
+    check(known == numel, "shape '", to_string(wanted), "' is invalid for input of size ", numel);
+  }
+  return sizes;
+}
+
+/// Strides with which `t`'s memory reads as `sizes`; false where it needs a copy.
+bool view_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
+  if (t.is_contiguous()) {
+    strides = contiguous_strides(sizes);
+    return true;
+  }
+  strides = Dims(sizes.size());
+  int at = sizes.size() - 1;
+  std::int64_t chunk = t.stride(t.ndim - 1), have = 1, want = 1;
+  for (int i = t.ndim - 1; i >= 0; --i) {
+    have *= t.size(i);
+    // a run of memory ends where the next dimension does not continue it
+    if (i == 0 || (t.size(i - 1) != 1 && t.stride(i - 1) != have * chunk)) {
+      while (at >= 0 && (want < have || sizes[at] == 1)) {
+        strides[at] = want * chunk;
+        want *= sizes[at];
+        --at;
+      }
+      if (want != have) return false;
+      if (i > 0) {
+        chunk = t.stride(i - 1);
+        have = want = 1;
+      }
+    }
+  }
+  return at == -1;
+}
+
+TensorRef view_as(const Tensor& t, const Dims& sizes, const Dims& strides) {
+  return recorded_view("ViewBackward0", t, window(t, sizes, strides, t.offset),
+                       [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+}
+
+}  // namespace
+
+TensorRef view(const Tensor& t, IntSpan wanted) {
+  Dims sizes = infer_size(wanted, t.numel), strides;
+  check(view_strides(t, sizes, strides),
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.");
+  return view_as(t, sizes, strides);
+}
+
+TensorRef reshape(const Tensor& t, IntSpan wanted) {
+  Dims sizes = infer_size(wanted, t.numel), strides;
+  if (view_strides(t, sizes, strides)) return view_as(t, sizes, strides);
+  TensorRef row_major = contiguous(t);
+  return recorded_view("UnsafeViewBackward0", *row_major, make_tensor(Ref<Storage>(row_major->storage), t.dtype, sizes, contiguous_strides(sizes), 0),
+                       [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+}
+
+TensorRef permute(const Tensor& t, IntSpan wanted) {
+  int n = t.ndim;
+  check(int(wanted.size()) == n, "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = ",
+        n, " is not equal to len(dims) = ", wanted.size());
+  Dims sizes(n), strides(n), inverse(n), dims(n);
+  std::uint64_t seen = 0;
+  for (int i = 0; i < n; ++i) {
+    int d = wrap_dim(wanted[std::size_t(i)], n);
+    check(!((seen >> d) & 1), "permute(): duplicate dims are not allowed.");
+    seen |= std::uint64_t(1) << d;
+    dims[i] = d;
+    inverse[d] = i;
+    sizes[i] = t.size(d);
+    strides[i] = t.stride(d);
+  }
+  return recorded_view("PermuteBackward0", t, window(t, sizes, strides, t.offset), [inverse](Vjp& v) { v.set(0, permute(*v.grad(), inverse)); });
+}
+
+TensorRef transpose(const Tensor& t, std::int64_t first, std::int64_t second) {
+  int a = wrap_dim(first, t.ndim), b = wrap_dim(second, t.ndim);
+  Dims sizes(t.sizes()), strides(t.strides());
+  if (t.ndim) {
+    std::swap(sizes[a], sizes[b]);
+    std::swap(strides[a], strides[b]);
+  }
+  return recorded_view("TransposeBackward0", t, window(t, sizes, strides, t.offset), [a, b](Vjp& v) { v.set(0, transpose(*v.grad(), a, b)); });
+}
+
+TensorRef select(const Tensor& t, std::int64_t dim_, std::int64_t index) {
+  check_index(t.ndim > 0, "select() cannot be applied to a 0-dim tensor.");
+  int dim = wrap_dim(dim_, t.ndim);
+  std::int64_t n = t.size(dim);
+  check_index(index >= -n && index < n, "select(): index ", index, " out of range for tensor of size ", to_string(t.sizes()), " at dimension ", dim);
+  if (index < 0) index += n;
+  Dims sizes(t.sizes()), strides(t.strides());
+  std::int64_t offset = t.offset + index * strides[dim];
+  sizes.erase(dim);
+  strides.erase(dim);
+  return recorded_view("SelectBackward0", t, window(t, sizes, strides, offset),
+                       [from = Dims(t.sizes()), dim, index](Vjp& v) { v.set(0, select_backward(*v.grad(), from, dim, index)); });
+}
+
+TensorRef slice(const Tensor& t, std::int64_t dim_, std::int64_t start, std::int64_t end, std::int64_t step) {
+  check(t.ndim > 0, "slice() cannot be applied to a 0-dim tensor.");
+  int dim = wrap_dim(dim_, t.ndim);
+  check_value(step > 0, "slice step must be positive");
+  std::int64_t n = t.size(dim);
+  if (start < 0) start += n;
+  if (end < 0) end += n;
+  start = std::clamp<std::int64_t>(start, 0, n);
+  end = std::clamp<std::int64_t>(end, start, n);
+  Dims sizes(t.sizes()), strides(t.strides());
+  std::int64_t offset = t.offset + start * strides[dim];
+  sizes[dim] = (end - start + step - 1) / step;
+  strides[dim] *= step;
+  return recorded_view("SliceBackward0", t, window(t, sizes, strides, offset), [from = Dims(t.sizes()), dim, start, end, step](Vjp& v) {
+    v.set(0, slice_backward(*v.grad(), from, dim, start, end, step));
+  });
+}
+
+TensorRef narrow(const Tensor& t, std::int64_t dim_, std::int64_t start, std::int64_t length) {
+  check(t.ndim > 0, "narrow() cannot be applied to a 0-dim tensor.");
+  check(length >= 0, "narrow(): length must be non-negative.");
+  int dim = wrap_dim(dim_, t.ndim);
+  std::int64_t n = t.size(dim);
+  check_index(start >= -n && start <= n, "start out of range (expected to be in range of [", -n, ", ", n, "], but got ", start, ")");
+  if (start < 0) start += n;
+  check(start <= n - length, "start (", start, ") + length (", length, ") exceeds dimension size (", n, ").");
+  return slice(t, dim, start, start + length, 1);
+}
+
+TensorRef squeeze(const Tensor& t, std::int64_t dim_) {
+  int dim = wrap_dim(dim_, t.ndim);
+  Dims sizes(t.sizes()), strides(t.strides());
+  bool drops = t.ndim > 0 && sizes[dim] == 1;
+  if (drops) {
+    sizes.erase(dim);
+    strides.erase(dim);
+  }
+  return recorded_view("SqueezeBackward1", t, window(t, sizes, strides, t.offset),
+                       [drops, dim](Vjp& v) { v.set(0, drops ? unsqueeze(*v.grad(), dim) : v.grad()); });
+}
+
+TensorRef unsqueeze(const Tensor& t, std::int64_t dim_) {
+  int dim = wrap_dim(dim_, t.ndim + 1);
+  Dims sizes(t.sizes()), strides(t.strides());
+  strides.insert(dim, dim < t.ndim ? t.size(dim) * t.stride(dim) : 1);
+  sizes.insert(dim, 1);
+  return recorded_view("UnsqueezeBackward0", t, window(t, sizes, strides, t.offset), [dim](Vjp& v) { v.set(0, squeeze(*v.grad(), dim)); });
+}
+
+namespace {
+void check_window(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64_t offset) {
+  check(sizes.size() == strides.size(), "mismatch in length of strides and shape");
+  check(offset >= 0, "Tensor: invalid storage offset ", offset);
+  std::int64_t reach = offset + 1, part;
+  bool overflow = false;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    check(strides[i] >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", to_string(strides));
+    if (sizes[i] == 0) return;
+    overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &part) || __builtin_add_overflow(reach, part, &reach);
+  }
+  check(!overflow && reach <= std::int64_t(t.storage->size) / t.item_size(), "setStorage: sizes ", to_string(sizes), ", strides ", to_string(strides),
+        ", storage offset ", offset, ", and itemsize ", t.item_size(), " requiring a storage size of ", overflow ? -1 : reach * t.item_size(),
+        " are out of bounds for storage of size ", t.storage->size);
+}
+}  // namespace
+
+TensorRef as_strided(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64_t offset) {
+  count_elements(sizes);
+  check_window(t, sizes, strides, offset);
+  Dims x_sizes(t.sizes()), x_strides(t.strides()), w_sizes(sizes), w_strides(strides);
+  return recorded_view("AsStridedBackward0", t, window(t, sizes, strides, offset),
+                       [=, x_offset = t.offset](Vjp& v) { v.set(0, as_strided_backward(*v.grad(), x_sizes, x_strides, x_offset, w_sizes, w_strides, offset)); });
+}
+
+TensorRef detach(const Tensor& t) { return alias(t); }
+
+TensorRef alias_view(const Tensor& t) {
+  return recorded_view("AliasBackward0", t, window(t, t.sizes(), t.strides(), t.offset), [](Vjp& v) { v.set(0, v.grad()); });
+}
+
+TensorList unbind(const Tensor& t, std::int64_t dim_) {
+  check_index(t.ndim > 0, "Dimension specified as ", dim_, " but tensor has no dimensions");
+  int dim = wrap_dim(dim_, t.ndim);
+  Dims sizes(t.sizes()), strides(t.strides());
+  sizes.erase(dim);
+  strides.erase(dim);
+  TensorList out;
+  for (std::int64_t i = 0; i < t.size(dim); ++i) out.push_back(window(t, sizes, strides, t.offset + i * t.stride(dim), Creation::MultiOutput));
+  if (out.empty() || !is_differentiable(t.dtype)) return out;
+  const Tensor* inputs[] = {&t};
+  record_many("UnbindBackward0", out, inputs, {}, [from = Dims(t.sizes()), dim](Vjp& v) {
+    TensorRef total;
+    for (std::int64_t i = 0; i < from[dim]; ++i)
+      if (const TensorRef& g = v.grad(int(i))) {
+        TensorRef part = select_backward(*g, from, dim, i);
+        total = total ? add(*total, *part) : part;
+      }
+    v.set(0, total);
+  });
+  return out;
+}
+
+// ---- derivatives
+
+TensorRef sum_to_size(const Tensor& t, IntSpan sizes) {
+  if (equal(t.sizes(), sizes)) return TensorRef(const_cast<Tensor*>(&t));
+  int lead = t.ndim - int(sizes.size());
+  check(lead >= 0, "size {", to_string(sizes), "} is not expandable to size {", to_string(t.sizes()), "}.");
+  Dims dims;
+  for (int i = 0; i < t.ndim; ++i) {
+    if (i < lead || (sizes[std::size_t(i - lead)] == 1 && t.size(i) != 1)) {
+      dims.push_back(i);
+    } else {
+      check(sizes[std::size_t(i - lead)] == t.size(i), "size {", to_string(sizes), "} is not expandable to size {", to_string(t.sizes()), "}.");
+    }
+  }
+  TensorRef out = dims.empty() ? TensorRef(const_cast<Tensor*>(&t)) : sum(t, dims, true);
+  return lead > 0 ? view(*out, sizes) : out;
+}
+
+namespace {
+/// Zeros of `sizes` with `g` written at a window; recorded as linear in g.
+template <class Window>
+TensorRef padded(const char* name, const Tensor& g, IntSpan sizes, Window window_of) {
+  TensorRef out = zeros(sizes, g.dtype);
+  {
+    GradScope off(false);
+    TensorRef at = window_of(*out);
+    copy_numbers(*at, g);
+  }
+  return record(name, out, {&g}, {}, [window_of](Vjp& v) { v.set(0, window_of(*v.grad())); });
+}
+}  // namespace
+
+TensorRef select_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t index) {
+  return padded("SelectBackwardBackward0", g, sizes, [dim, index](const Tensor& t) { return select(t, dim, index); });
+}
+
+TensorRef slice_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t start, std::int64_t end, std::int64_t step) {
+  return padded("SliceBackwardBackward0", g, sizes, [=](const Tensor& t) { return slice(t, dim, start, end, step); });
+}
+
+namespace {
+/// numbers[position of element] += element, element by element: windows may overlap themselves.
+void scatter_add_window(Tensor& memory, const Tensor& g, IntSpan strides, std::int64_t offset) {
+  Dims source(g.strides());
+  const std::int64_t* both[2] = {source.data(), strides.data()};
+  std::int64_t item[2] = {g.item_size(), g.item_size()};
+  char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(g.read())), reinterpret_cast<char*>(memory.write()) + offset * g.item_size()};
+  Nest nest(g.sizes(), both, item, 2);
+  visit_dtype(g.dtype, [&]<class T>() {
+    nest.run(base, 0, nest.numel, [&](char** p, std::int64_t n, const std::int64_t* steps) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        T& to = *reinterpret_cast<T*>(p[1] + i * steps[1]);
+        to = T(to + *reinterpret_cast<const T*>(p[0] + i * steps[0]));
+      }
+    });
+  });
+}
+
+std::int64_t extent_of(IntSpan sizes, IntSpan strides) {
+  std::int64_t extent = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return 0;
+    extent += (sizes[i] - 1) * strides[i];
+  }
+  return extent;
+}
+
+bool overlaps_itself(IntSpan sizes, IntSpan strides) {
+  Dims order(int(sizes.size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return strides[std::size_t(a)] < strides[std::size_t(b)]; });
+  std::int64_t reach = 0;
+  for (auto i : order) {
+    if (sizes[std::size_t(i)] <= 1) continue;
+    if (strides[std::size_t(i)] <= reach) return true;
+    reach += (sizes[std::size_t(i)] - 1) * strides[std::size_t(i)];
+  }
+  return false;
+}
+}  // namespace
+
+TensorRef as_strided_backward(const Tensor& g, IntSpan x_sizes, IntSpan x_strides, std::int64_t x_offset, IntSpan sizes, IntSpan strides, std::int64_t offset) {
+  // the gradient of each place in memory, then read as x reads its places; a place that x shows several times gives
+  // each of them an equal share
+  std::int64_t first = std::min(x_offset, offset);
+  std::int64_t extent = std::max(x_offset - first + extent_of(x_sizes, x_strides), offset - first + extent_of(sizes, strides));
+  TensorRef memory = zeros(Dims{extent}, g.dtype);
+  if (g.numel) scatter_add_window(*memory, g, strides, offset - first);
+  Dims xs(x_sizes), xt(x_strides), ws(sizes), wt(strides);
+  if (overlaps_itself(x_sizes, x_strides)) {
+    GradScope off(false);
+    TensorRef share = zeros(Dims{extent}, g.dtype), each = ones(x_sizes, g.dtype);
+    scatter_add_window(*share, *each, x_strides, x_offset - first);
+    static PointwiseOp& divide = pointwise_op("div");
+    static PointwiseOp& larger = pointwise_op("maximum");
+    share = pointwise(larger, {Operand(share), Operand(1.0)});
+    memory = pointwise(divide, {Operand(memory), Operand(share)});
+  }
+  TensorRef out = empty(x_sizes, g.dtype);
+  {
+    GradScope off(false);
+    TensorRef seen = make_tensor(Ref<Storage>(memory->storage), g.dtype, x_sizes, x_strides, x_offset - first);
+    copy_numbers(*out, *seen);
+  }
+  return record("AsStridedBackwardBackward0", out, {&g}, {}, [=](Vjp& v) {
+    TensorRef laid = to_geometry(*v.grad(), xs, xt);
+    v.set(0, as_strided(*laid, ws, wt, laid->offset + offset - x_offset));
+  });
+}
+
+TensorRef to_geometry(const Tensor& t, IntSpan sizes, IntSpan strides) {
+  check(equal(t.sizes(), sizes), "the gradient has shape ", to_string(t.sizes()), ", expected ", to_string(sizes));
+  if (equal(t.strides(), strides) && t.offset == 0) return TensorRef(const_cast<Tensor*>(&t));
+  TensorRef out = empty_strided(sizes, strides, t.dtype);
+  if (!is_dense(*out)) fill_numbers(*make_tensor(Ref<Storage>(out->storage), t.dtype, Dims{std::int64_t(out->storage->size) / t.item_size()}, Dims{1}, 0), 0);
+  copy_numbers(*out, t);
+  return record("CloneBackward0", out, {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
+}
+
+TensorRef as_strided_scatter(const Tensor& t, const Tensor& window_numbers, IntSpan sizes, IntSpan strides, std::int64_t offset) {
+  check_window(t, sizes, strides, t.offset + offset);
+  TensorRef out = empty_strided(t.sizes(), t.strides(), t.dtype);
+  copy_numbers(*out, t);
+  {
+    GradScope off(false);
+    TensorRef at = make_tensor(Ref<Storage>(out->storage), t.dtype, sizes, strides, offset);
+    copy_numbers(*at, window_numbers);
+  }
+  Dims ts(t.sizes()), tt(t.strides()), ws(sizes), wt(strides);
+  return record("AsStridedScatterBackward0", out, {&t, &window_numbers}, {}, [=](Vjp& v) {
+    TensorRef g = to_geometry(*v.grad(), ts, tt);
+    if (v.needs(0)) v.set(0, as_strided_scatter(*g, *zeros(ws, g->dtype), ws, wt, offset));
+    if (v.needs(1)) v.set(1, contiguous(*as_strided(*g, ws, wt, g->offset + offset)));
+  });
+}
+
+}  // namespace rushlight

@@ -1,0 +1,175 @@
+// The engine's entry from Python, and the thread's modes.
+#include "python/python.h"
+
+namespace rushlight::python {
+namespace {
+
+/// A tensor, or a GradientEdge (node, output number).
+struct Point {
+  Tensor* tensor = nullptr;
+  GraphPoint at;
+};
+
+Point read_point(PyObject* o, const char* what) {
+  Point p;
+  if (is_tensor(o)) {
+    p.tensor = tensor_of(o);
+    Edge e = gradient_edge(*p.tensor);
+    p.at.node = Ref<Node>::adopt(e.node);
+    p.at.output = e.output;
+    return p;
+  }
+  if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 && is_node(PyTuple_GET_ITEM(o, 0))) {
+    p.at.node = Ref<Node>(node_of(PyTuple_GET_ITEM(o, 0)));
+    p.at.output = std::uint32_t(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1)));
+    check(p.at.output < std::max<std::uint32_t>(p.at.node->n_outputs, 1), "the edge's output number ", p.at.output, " is out of range");
+    return p;
+  }
+  fail(ErrorKind::Type, what, " must be Tensors or GradientEdges, not ", Py_TYPE(o)->tp_name);
+}
+
+TensorRef root_gradient(const Point& root, PyObject* given, Py_ssize_t i) {
+  if (given != Py_None) {
+    check_type(is_tensor(given), "gradients can be either Tensors or None, but got ", Py_TYPE(given)->tp_name);
+    TensorRef g(tensor_of(given));
+    if (const Tensor* t = root.tensor) {
+      check(equal(g->sizes(), t->sizes()), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(", to_string(g->sizes()), ") and output[", i, "] has a shape of torch.Size(",
+            to_string(t->sizes()), ").");
+      check(is_complex(g->dtype) == is_complex(t->dtype), "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[", i,
+            "] has a dtype of torch.", rushlight::name(g->dtype), " and output[", i, "] has a dtype of torch.", rushlight::name(t->dtype), ".");
+      if (g->dtype != t->dtype) g = cast(*g, t->dtype);
+    }
+    return g;
+  }
+  check(root.tensor, "grad can be implicitly created only for scalar outputs; give a gradient for a GradientEdge");
+  const Tensor& t = *root.tensor;
+  check(t.numel == 1, "grad can be implicitly created only for scalar outputs");
+  check(is_floating(t.dtype), "grad can be implicitly created only for real scalar outputs but got torch.", rushlight::name(t.dtype));
+  return full(t.sizes(), 1, t.dtype);
+}
+
+/// _run_backward(tensors, grad_tensors, retain_graph, create_graph, inputs, allow_unreachable, accumulate_grad)
+PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guarded([&]() -> PyObject* {
+    check_type(nargs == 7, "_run_backward takes 7 arguments");
+    PyObject *tensors = args[0], *grads = args[1], *inputs = args[4];
+    check_type(PyTuple_Check(tensors) && PyTuple_Check(grads) && PyTuple_Check(inputs), "_run_backward takes tuples");
+    auto flag = [&](int i) {
+      int truth = PyObject_IsTrue(args[i]);
+      checked(truth);
+      return truth != 0;
+    };
+    BackwardOptions options;
+    options.keep_graph = flag(2);
+    options.create_graph = flag(3);
+    bool allow_unreachable = flag(5), accumulate = flag(6);
+    options.accumulate = accumulate;
+    Py_ssize_t n = PyTuple_GET_SIZE(tensors);
+    check(PyTuple_GET_SIZE(grads) == n, "got ", n, " tensors and ", PyTuple_GET_SIZE(grads), " gradients");
+    std::vector<GraphPoint> roots;
+    TensorList root_grads;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(tensors, i);
+      Point p = read_point(o, "the tensors to differentiate");
+      PyObject* given = PyTuple_GET_ITEM(grads, i);
+      check(bool(p.at.node), "element ", i, " of tensors does not require grad and does not have a grad_fn");
+      root_grads.push_back(root_gradient(p, given, i));
+      roots.push_back(std::move(p.at));
+    }
+    std::vector<Tensor*> targets;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i) {
+      PyObject* o = PyTuple_GET_ITEM(inputs, i);
+      check(!is_tensor(o) || tensor_of(o)->requires_grad(), "One of the differentiated Tensors does not require grad");
+      Point p = read_point(o, "inputs");
+      targets.push_back(p.tensor);
+      options.inputs.push_back(std::move(p.at));
+    }
+    TensorList caught = run_backward(std::move(roots), std::move(root_grads), options);
+    if (options.inputs.empty()) Py_RETURN_NONE;
+    if (accumulate) {
+      for (std::size_t i = 0; i < caught.size(); ++i) {
+        Tensor* t = targets[i];
+        if (!t || t->is_leaf() || !caught[i]) continue;  // leaves have collected on their own
+        Tensor* old = grad_of(*t);
+        GradScope scope(options.create_graph);
+        set_grad(*t, old ? add(*old, *caught[i]) : clone(*caught[i]));
+      }
+      Py_RETURN_NONE;
+    }
+    if (!allow_unreachable)
+      for (auto& g : caught) check(bool(g), "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
+    return wrap_tuple(std::move(caught));
+  });
+}
+
+PyObject* set_grad_enabled(PyObject*, PyObject* v) {
+  int on = PyObject_IsTrue(v);
+  if (on < 0) return nullptr;
+  modes.grad = on;
+  Py_RETURN_NONE;
+}
+PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.grad); }
+PyObject* set_inference_mode(PyObject*, PyObject* v) {
+  int on = PyObject_IsTrue(v);
+  if (on < 0) return nullptr;
+  modes.inference = on;
+  Py_RETURN_NONE;
+}
+PyObject* is_inference_mode(PyObject*, PyObject*) { return PyBool_FromLong(modes.inference); }
+PyObject* set_anomaly(PyObject*, PyObject* args) {
+  int on, check_nan = 1;
+  if (!PyArg_ParseTuple(args, "p|p", &on, &check_nan)) return nullptr;
+  diagnosis.anomaly = on;
+  diagnosis.check_nan = check_nan;
+  Py_RETURN_NONE;
+}
+PyObject* is_anomaly(PyObject*, PyObject*) { return PyBool_FromLong(diagnosis.anomaly); }
+PyObject* is_check_nan(PyObject*, PyObject*) { return PyBool_FromLong(diagnosis.check_nan); }
+PyObject* set_locations(PyObject*, PyObject* v) {
+  int on = PyObject_IsTrue(v);
+  if (on < 0) return nullptr;
+  diagnosis.record_locations = on;
+  Py_RETURN_NONE;
+}
+PyObject* get_current_node(PyObject*, PyObject*) { return wrap(current_node()); }
+PyObject* increment_version(PyObject*, PyObject* o) {
+  return guarded([&]() -> PyObject* {
+    auto bump = [](PyObject* t) {
+      check_type(is_tensor(t), "increment_version expects tensors, not ", Py_TYPE(t)->tp_name);
+      check(!tensor_of(t)->has(Inference), "increment_version can only be called on tensors that track a version counter, not on inference tensors");
+      tensor_of(t)->bump_version();
+    };
+    if (is_tensor(o)) {
+      bump(o);
+      Py_RETURN_NONE;
+    }
+    Owned it(checked(PyObject_GetIter(o)));
+    while (PyObject* next = PyIter_Next(it)) {
+      Owned one(next);
+      bump(one);
+    }
+    if (PyErr_Occurred()) throw PythonError();
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef methods[] = {
+    {"_run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run)), METH_FASTCALL, "Runs the engine."},
+    {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled(): are operations recorded on this thread?"},
+    {"_set_inference_mode", set_inference_mode, METH_O, nullptr},
+    {"is_inference_mode_enabled", is_inference_mode, METH_NOARGS, "is_inference_mode_enabled(): is inference mode on, on this thread?"},
+    {"_set_anomaly_enabled", set_anomaly, METH_VARARGS, nullptr},
+    {"is_anomaly_enabled", is_anomaly, METH_NOARGS, "is_anomaly_enabled(): is backward watched?"},
+    {"is_anomaly_check_nan_enabled", is_check_nan, METH_NOARGS, "is_anomaly_check_nan_enabled(): are NaN gradients refused under anomaly mode?"},
+    {"_set_record_locations", set_locations, METH_O, nullptr},
+    {"_current_autograd_node", get_current_node, METH_NOARGS, "The node that backward is running on this thread, or None."},
+    {"_increment_version", increment_version, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void init_engine(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }
+
+}  // namespace rushlight::python

@@ -1,0 +1,398 @@
+// autograd.Function: nodes whose derivative is a Python method. What the package expects of them is written in
+// src/rushlight/autograd/function.py.
+#include <memory>
+
+#include "python/python.h"
+
+namespace rushlight::python {
+
+void* allocate_node(PyTypeObject* type, std::size_t bytes);
+
+namespace {
+
+struct Shape {
+  bool tensor = false;
+  DType dtype = DType::Float32;
+  Dims sizes;
+};
+
+struct FunctionState {
+  std::vector<Edge> edges;
+  std::vector<SavedTensor> saved;
+  std::vector<Shape> inputs, outputs;
+  Owned to_save, saved_for_forward, dirty, non_differentiable, needs_input_grad;
+  bool materialize = true;
+};
+
+struct FunctionNode : Node {
+  FunctionState* state;
+};
+
+FunctionNode* function_of(PyObject* o) { return static_cast<FunctionNode*>(node_of(o)); }
+FunctionState& state_of(PyObject* o) { return *function_of(o)->state; }
+
+TensorRef conform(const FunctionNode* node, int i, PyObject* given) {
+  const Shape& want = node->state->inputs[std::size_t(i)];
+  const char* who = Py_TYPE(reinterpret_cast<const PyObject*>(node))->tp_name;
+  check_type(is_tensor(given), "expected Variable or None (got ", Py_TYPE(given)->tp_name, ")");
+  TensorRef g(tensor_of(given));
+  if (!equal(g->sizes(), want.sizes)) {
+    bool fits = g->ndim >= want.sizes.size();
+    for (int d = 0; fits && d < want.sizes.size(); ++d) {
+      std::int64_t have = g->size(g->ndim - want.sizes.size() + d);
+      fits = have == want.sizes[d] || want.sizes[d] == 1;
+    }
+    check(fits, "Function ", who, " returned an invalid gradient at index ", i, " - got ", to_string(g->sizes()), " but expected shape compatible with ", to_string(want.sizes));
+    g = sum_to_size(*g, want.sizes);
+  }
+  check(is_complex(want.dtype) || !is_complex(g->dtype), "Function ", who, " returned an invalid gradient at index ", i, " - expected a real gradient, got ", rushlight::name(g->dtype));
+  return g->dtype == want.dtype ? g : cast(*g, want.dtype);
+}
+
+void function_apply_node(Node* n, TensorRef* grads, TensorRef* results) {
+  auto* node = static_cast<FunctionNode*>(n);
+  FunctionState& state = *node->state;
+  PyObject* self = object_of(node);
+  Owned args(checked(PyTuple_New(node->n_outputs)));
+  for (int i = 0; i < node->n_outputs; ++i) {
+    TensorRef g = grads[i];
+    const Shape& shape = state.outputs[std::size_t(i)];
+    if (!g && state.materialize && shape.tensor) g = zeros(shape.sizes, shape.dtype);
+    PyTuple_SET_ITEM(args.get(), i, wrap(std::move(g)));
+  }
+  static PyObject* apply_name = intern("apply");
+  Owned method(checked(PyObject_GetAttr(self, apply_name)));
+  Owned out(PyObject_CallObject(method, args));
+  if (!out) throw PythonError();
+  if (!PyTuple_Check(out.get())) out = Owned(checked(PyTuple_Pack(1, out.get())));
+  auto n_inputs = Py_ssize_t(state.inputs.size()), got = PyTuple_GET_SIZE(out.get());
+  bool only_none = true;
+  for (Py_ssize_t i = n_inputs; i < got; ++i) only_none = only_none && PyTuple_GET_ITEM(out.get(), i) == Py_None;
+  check(got == n_inputs || (got > n_inputs && only_none), "function ", Py_TYPE(self)->tp_name, " returned an incorrect number of gradients (expected ", n_inputs, ", got ", got, ")");
+  for (Py_ssize_t i = 0; i < n_inputs; ++i) {
+    PyObject* g = PyTuple_GET_ITEM(out.get(), i);
+    const Shape& shape = state.inputs[std::size_t(i)];
+    if (!shape.tensor) {
+      check(g == Py_None, "function ", Py_TYPE(self)->tp_name, " returned a gradient different from None at position ", i + 1, ", but the corresponding forward input was not a Variable");
+      continue;
+    }
+    if (g == Py_None || !node->needs(int(i))) continue;
+    results[i] = conform(node, int(i), g);
+  }
+}
+
+void function_destroy(Node* n) noexcept { delete static_cast<FunctionNode*>(n)->state; }
+
+int function_visit(Node* n, Visitor v) {
+  FunctionState* s = static_cast<FunctionNode*>(n)->state;
+  if (!s) return 0;
+  for (PyObject* o : {s->to_save.get(), s->saved_for_forward.get(), s->dirty.get(), s->non_differentiable.get()})
+    if (int stop = v.raw(o)) return stop;
+  return 0;
+}
+
+/// Named by its class, so the kind's own name is empty.
+NodeKind function_kind{"", &function_apply_node, &function_destroy, &function_visit, nullptr, true};
+
+PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
+  return guarded([&] {
+    auto* node = static_cast<FunctionNode*>(allocate_node(type, sizeof(FunctionNode)));
+    node->kind = &function_kind;
+    node->sequence = next_sequence();
+    node->edges = nullptr;
+    node->saved = nullptr;
+    node->extra = nullptr;
+    node->task = nullptr;
+    node->n_edges = node->n_saved = node->n_outputs = 0;
+    node->released = false;
+    node->dtype = DType::Float32;
+    node->ndim = 0;
+    node->state = new FunctionState;
+    object_track(node);
+    return object_of(node);
+  });
+}
+
+// ---- the context's methods
+
+PyObject* set_tuple(Owned FunctionState::*member, PyObject* self, PyObject* args) {
+  state_of(self).*member = Owned::borrow(args);
+  Py_RETURN_NONE;
+}
+PyObject* save_for_backward(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      PyObject* t = PyTuple_GET_ITEM(args, i);
+      check_type(t == Py_None || is_tensor(t), "save_for_backward can only save variables, but argument ", i, " is of type ", Py_TYPE(t)->tp_name);
+    }
+    return set_tuple(&FunctionState::to_save, self, args);
+  });
+}
+PyObject* save_for_forward(PyObject* self, PyObject* args) { return set_tuple(&FunctionState::saved_for_forward, self, args); }
+PyObject* mark_dirty(PyObject* self, PyObject* args) { return set_tuple(&FunctionState::dirty, self, args); }
+PyObject* mark_non_differentiable(PyObject* self, PyObject* args) { return set_tuple(&FunctionState::non_differentiable, self, args); }
+PyObject* set_materialize(PyObject* self, PyObject* value) {
+  int truth = PyObject_IsTrue(value);
+  if (truth < 0) return nullptr;
+  state_of(self).materialize = truth;
+  Py_RETURN_NONE;
+}
+PyObject* function_name(PyObject* self, PyObject*) { return PyUnicode_FromString(Py_TYPE(self)->tp_name); }
+
+PyObject* saved_tensors(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    FunctionNode* node = function_of(self);
+    FunctionState& state = *node->state;
+    if (node->released) fail_released(node);
+    if (state.to_save) return Py_NewRef(state.to_save.get());  // still inside of forward
+    PyObject* out = checked(PyTuple_New(node->n_saved));
+    Owned owner(out);
+    for (int i = 0; i < node->n_saved; ++i) PyTuple_SET_ITEM(out, i, wrap(unpack(node, i)));
+    return owner.detach();
+  });
+}
+PyObject* saved_for_forward_get(PyObject* self, void*) {
+  auto& s = state_of(self).saved_for_forward;
+  return s ? Py_NewRef(s.get()) : PyTuple_New(0);
+}
+PyObject* needs_input_grad(PyObject* self, void*) {
+  auto& s = state_of(self).needs_input_grad;
+  return s ? Py_NewRef(s.get()) : PyTuple_New(0);
+}
+int set_needs_input_grad(PyObject* self, PyObject* v, void*) {
+  state_of(self).needs_input_grad = Owned::borrow(v);
+  return 0;
+}
+
+PyMethodDef methods[] = {
+    {"save_for_backward", save_for_backward, METH_VARARGS, "Keeps tensors (or None) for backward."},
+    {"save_for_forward", save_for_forward, METH_VARARGS, "Keeps tensors for jvp."},
+    {"mark_dirty", mark_dirty, METH_VARARGS, "Names the inputs that forward changed in place."},
+    {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "Names the outputs without a gradient."},
+    {"set_materialize_grads", set_materialize, METH_O, "False: gradients that are not there come as None, not zeros."},
+    {"name", function_name, METH_NOARGS, "The name of the node's class."},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyGetSetDef getset[] = {
+    {"saved_tensors", saved_tensors, nullptr, "What save_for_backward kept.", nullptr},
+    {"saved_variables", saved_tensors, nullptr, "The former name of saved_tensors.", nullptr},
+    {"saved_for_forward", saved_for_forward_get, nullptr, "What save_for_forward kept.", nullptr},
+    {"needs_input_grad", needs_input_grad, set_needs_input_grad, "One bool per argument: is its gradient wanted?", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+// ---- apply
+
+bool contains(PyObject* tuple, PyObject* o) {
+  if (!tuple) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+    if (PyTuple_GET_ITEM(tuple, i) == o) return true;
+  return false;
+}
+
+int index_in(PyObject* tuple, PyObject* o) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+    if (PyTuple_GET_ITEM(tuple, i) == o) return int(i);
+  return -1;
+}
+
+class Application {
+ public:
+  Application(PyObject* cls, PyObject* args) : cls_(cls), args_(args) {}
+
+  PyObject* run() {
+    static PyObject *backward_cls = intern("_backward_cls"), *forward_name = intern("forward"), *setup_name = intern("setup_context");
+    static PyObject* base_setup = nullptr;
+    if (!base_setup) {
+      Owned module(checked(PyImport_ImportModule("rushlight.autograd.function")));
+      Owned base(checked(PyObject_GetAttrString(module, "Function")));
+      base_setup = checked(PyObject_GetAttr(base, setup_name));
+    }
+    Owned node_class(checked(PyObject_GetAttr(cls_, backward_cls)));
+    Owned ctx(checked(PyObject_CallNoArgs(node_class)));
+    ctx_ = ctx;
+    inspect_inputs();
+    Owned forward(checked(PyObject_GetAttr(cls_, forward_name))), setup(checked(PyObject_GetAttr(cls_, setup_name)));
+    bool separate = setup.get() != base_setup;
+    Owned output;
+    {
+      GradScope off(false);
+      if (separate) {
+        output = Owned(checked(PyObject_CallObject(forward, args_)));
+        Owned done(checked(PyObject_CallFunctionObjArgs(setup, ctx.get(), args_, output.get(), nullptr)));
+      } else {
+        Py_ssize_t n = PyTuple_GET_SIZE(args_);
+        Owned all(checked(PyTuple_New(n + 1)));
+        PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(ctx.get()));
+        for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(all.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args_, i)));
+        output = Owned(checked(PyObject_CallObject(forward, all)));
+      }
+    }
+    return finish(output);
+  }
+
+ private:
+  void inspect_inputs() {
+    FunctionState& s = state_of(ctx_);
+    Py_ssize_t n = PyTuple_GET_SIZE(args_);
+    s.inputs.resize(std::size_t(n));
+    Owned needs(checked(PyTuple_New(n)));
+    bool quiet = false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* a = PyTuple_GET_ITEM(args_, i);
+      bool needed = false;
+      if (is_tensor(a)) {
+        Tensor& t = *tensor_of(a);
+        quiet = quiet || t.has(Volatile);
+        needed = t.requires_grad();
+        s.inputs[std::size_t(i)] = {true, t.dtype, Dims(t.sizes())};
+      }
+      recorded_ = recorded_ || needed;
+      PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(needed));
+    }
+    recorded_ = recorded_ && modes.grad && !quiet;
+    s.needs_input_grad = std::move(needs);
+    if (!recorded_) return;
+    // edges as they were before forward, which may change its inputs in place
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* a = PyTuple_GET_ITEM(args_, i);
+      s.edges.push_back(is_tensor(a) && is_differentiable(tensor_of(a)->dtype) ? gradient_edge(*tensor_of(a)) : Edge{});
+    }
+    Node* node = node_of(ctx_);
+    node->edges = s.edges.data();
+    node->n_edges = std::uint16_t(n);
+  }
+
+  PyObject* finish(PyObject* output) {
+    FunctionState& s = state_of(ctx_);
+    bool single = !PyTuple_Check(output);
+    Owned outputs = single ? Owned(checked(PyTuple_Pack(1, output))) : Owned::borrow(output);
+    Py_ssize_t n = PyTuple_GET_SIZE(outputs.get());
+    check_dirty(outputs);
+    Owned results(checked(PyTuple_New(n)));
+    Node* node = node_of(ctx_);
+    node->n_outputs = std::uint16_t(n);
+    s.outputs.resize(std::size_t(n));
+    int tensors = 0;
+    for (Py_ssize_t i = 0; i < n; ++i) tensors += is_tensor(PyTuple_GET_ITEM(outputs.get(), i));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(outputs.get(), i);
+      PyTuple_SET_ITEM(results.get(), i, is_tensor(o) ? wrap(settle(o, i, tensors)) : Py_NewRef(o));
+    }
+    if (recorded_) {
+      if (diagnosis.anomaly || diagnosis.record_locations) trace_node(node);
+      save(outputs, results);
+    }
+    s.to_save = Owned();
+    s.dirty = Owned();
+    s.non_differentiable = Owned();
+    return single ? Py_NewRef(PyTuple_GET_ITEM(results.get(), 0)) : results.detach();
+  }
+
+  void check_dirty(PyObject* outputs) {
+    FunctionState& s = state_of(ctx_);
+    if (!s.dirty) return;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(s.dirty.get()); ++i) {
+      PyObject* d = PyTuple_GET_ITEM(s.dirty.get(), i);
+      check_type(is_tensor(d), "mark_dirty can only accept variables, but argument ", i, " is of type ", Py_TYPE(d)->tp_name);
+      check(contains(args_, d) || !recorded_, "mark_dirty only accepts input tensors, but argument ", i, " isn't one");
+      check(contains(outputs, d),
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified inplace must all be outputs of the Function.");
+      Tensor& t = *tensor_of(d);
+      check(!(recorded_ && t.has(RequiresGrad) && t.is_leaf()), "a leaf Variable that requires grad has been used in an in-place operation.");
+      check(!(recorded_ && is_view(t) && PyTuple_GET_SIZE(outputs) > 1),
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one Tensor. This is not supported by the current "
+            "autograd engine. You should either make sure the input is not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting "
+            "it into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other operations).");
+    }
+  }
+
+  TensorRef settle(PyObject* o, Py_ssize_t i, int tensors) {
+    FunctionState& s = state_of(ctx_);
+    Tensor& t = *tensor_of(o);
+    bool input = contains(args_, o), dirty = contains(s.dirty, o);
+    bool differentiable = recorded_ && !contains(s.non_differentiable, o) && is_differentiable(t.dtype);
+    s.outputs[std::size_t(i)] = {true, t.dtype, Dims(t.sizes())};
+    Node* node = node_of(ctx_);
+    if (i == 0) note_output(node, t);
+    if (dirty) {
+      if (!differentiable) return TensorRef(&t);
+      if (is_view(t))
+        rebase(t);
+      else
+        set_history(t, node, std::uint32_t(i));
+      return TensorRef(&t);
+    }
+    if (!differentiable) return input || t.requires_grad() ? alias(t) : TensorRef(&t);
+    if (input) {
+      TensorRef same = alias(t);
+      mark_view(*same, t, Creation::InCustomFunction);
+      set_history(*same, node, std::uint32_t(i));
+      return same;
+    }
+    if (is_view(t)) {
+      t.meta->creation = tensors > 1 ? Creation::MultiOutput : Creation::InCustomFunction;
+      t.meta->view_version = t.version();
+    }
+    set_history(t, node, std::uint32_t(i));
+    return TensorRef(&t);
+  }
+
+  /// The view's base passes through this node inside of the window.
+  void rebase(Tensor& t) {
+    --t.storage->version;  // forward has counted its change already
+    finish_inplace(t, Ref<Node>(node_of(ctx_)), "a Function");
+  }
+
+  void save(PyObject* outputs, PyObject* results) {
+    FunctionState& s = state_of(ctx_);
+    if (!s.to_save) return;
+    Py_ssize_t n = PyTuple_GET_SIZE(s.to_save.get());
+    s.saved.resize(std::size_t(n));
+    Node* node = node_of(ctx_);
+    node->saved = s.saved.data();
+    node->n_saved = std::uint16_t(n);
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* o = PyTuple_GET_ITEM(s.to_save.get(), i);
+      if (o == Py_None) continue;
+      int out = index_in(outputs, o), in = index_in(args_, o);
+      Tensor* t = tensor_of(o);
+      if (out >= 0 && (in < 0 || contains(s.dirty, o)))
+        save_output(node, int(i), tensor_of(PyTuple_GET_ITEM(results, out)), tensor_of(PyTuple_GET_ITEM(results, out))->grad_fn_ == node ? out : -1);
+      else
+        save_input(node, int(i), t, in);
+    }
+  }
+
+  PyObject *cls_, *args_, *ctx_ = nullptr;
+  bool recorded_ = false;
+};
+
+PyObject* function_apply(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guarded([&]() -> PyObject* {
+    check_type(nargs == 2 && PyTuple_Check(args[1]), "_function_apply(cls, args) takes a class and a tuple");
+    return Application(args[0], args[1]).run();
+  });
+}
+
+PyMethodDef module_methods[] = {
+    {"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function_apply)), METH_FASTCALL, "Runs an autograd.Function."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void init_function_type(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(function_new)}, {Py_tp_methods, methods}, {Py_tp_getset, getset},
+                         {Py_tp_dealloc, node_type->tp_dealloc ? reinterpret_cast<void*>(node_type->tp_dealloc) : nullptr},
+                         {Py_tp_traverse, reinterpret_cast<void*>(node_type->tp_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(node_type->tp_clear)},
+                         {0, nullptr}};
+  PyType_Spec spec{"rushlight._C._FunctionBase", sizeof(Node), 8, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  PyObject* type = checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(node_type)));
+  checked(PyModule_AddObjectRef(module, "_FunctionBase", type));
+  Py_DECREF(type);
+  checked(PyModule_AddFunctions(module, module_methods));
+}
+
+}  // namespace rushlight::python

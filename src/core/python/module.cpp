@@ -1,0 +1,110 @@
+// The extension module: types first, then one loop over the registry, then the process-wide settings.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include "kernels/cpu.h"
+#include "kernels/gemm.h"
+#include "kernels/parallel.h"
+#include "python/hook.h"
+#include "python/python.h"
+
+namespace nb = nanobind;
+
+namespace rushlight::python {
+namespace {
+
+/// rushlight's module gets functions, Tensor gets methods and in-place methods, _nn gets the functions of nn.
+void add_operators(nb::module_& m) {
+  nb::module_ nn = m.def_submodule("_nn", "Operators that torch keeps in torch._C._nn.");
+  nb::list names;
+  auto* tensor = reinterpret_cast<PyObject*>(tensor_type);
+  for (Operator* op : all_operators()) {
+    Owned object(operator_object(*op, false));
+    names.append(nb::str(op->name.c_str()));
+    if (op->forms & Function) checked(PyObject_SetAttrString(m.ptr(), op->name.c_str(), object));
+    if (op->forms & NnFunction) checked(PyObject_SetAttrString(nn.ptr(), op->name.c_str(), object));
+    if (op->forms & Method) checked(PyObject_SetAttrString(tensor, op->name.c_str(), object));
+    if (op->forms & Inplace) {
+      std::string text = op->name + "_";
+      Owned changing(operator_object(*op, true));
+      checked(PyObject_SetAttrString(tensor, text.c_str(), changing));
+      if (op->forms & Function) checked(PyObject_SetAttrString(m.ptr(), text.c_str(), changing));
+      if (op->forms & NnFunction) checked(PyObject_SetAttrString(nn.ptr(), text.c_str(), changing));
+    }
+  }
+  m.attr("_operator_names") = names;
+}
+
+nb::dict stats() {
+  const MemoryStats& s = memory_stats();
+  nb::dict d;
+  d["allocated_bytes"] = s.allocated;
+  d["peak_bytes"] = s.peak;
+  d["cached_bytes"] = s.cached;
+  d["cache_limit_bytes"] = s.limit;
+  d["allocations"] = s.allocations;
+  d["system_calls"] = s.system_calls;
+  return d;
+}
+
+nb::dict build_info() {
+  nb::dict d;
+  d["compiler"] = std::string("g++ ") + __VERSION__;
+  d["cpu"] = std::string(isa_name());
+  d["blas"] = std::string(blas_config());
+#ifdef _OPENMP
+  d["openmp"] = _OPENMP;
+#else
+  d["openmp"] = 0;
+#endif
+  d["threads"] = num_threads();
+  return d;
+}
+
+void threads(int n) {
+  set_num_threads(n);
+  set_blas_threads(n);
+}
+
+}  // namespace
+
+NB_MODULE(_C, m) {
+  try {
+    init_named_types(m.ptr());
+    init_operator_type(m.ptr());
+    init_tensor_type(m.ptr());
+    init_node_type(m.ptr());
+    init_function_type(m.ptr());
+    init_hooks(m.ptr());
+    init_engine(m.ptr());
+    init_pointwise(m.ptr());
+    init_numpy(m.ptr());
+    init_storage_type(m.ptr());
+    add_operators(m);
+  } catch (...) {
+    set_error();
+    throw nb::python_error();
+  }
+  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
+    try {
+      std::rethrow_exception(p);
+    } catch (const Error&) {
+      set_error();
+    }
+  });
+  m.def("memory_stats", &stats, "Bytes allocated, their peak, and what the cache holds.");
+  m.def("reset_peak_memory_stats", [] { memory_stats().peak = memory_stats().allocated; }, "Sets the peak to what is allocated now.");
+  m.def("empty_cache", &empty_cache, "Gives cached blocks back to the system.");
+  m.def("set_cache_limit", &set_cache_limit, nb::arg("bytes"), "Bounds the bytes that are kept for reuse.");
+  m.def("get_num_threads", &num_threads, "The number of threads that kernels use.");
+  m.def("set_num_threads", &threads, nb::arg("n"), "Sets the number of threads that kernels use.");
+  m.def("_build_info", &build_info);
+  m.def("_set_default_dtype", [](nb::object o) {
+    DType d;
+    if (!try_dtype(o.ptr(), d) || !is_floating(d)) throw nb::type_error("only floating-point types are supported as the default type");
+    default_dtype = d;
+  });
+  m.def("get_default_dtype", [] { return nb::steal(dtype_object(default_dtype)); }, "The floating type that tensors get by default.");
+}
+
+}  // namespace rushlight::python

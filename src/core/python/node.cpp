@@ -1,0 +1,237 @@
+// Graph nodes as Python sees them, and the places where operations were recorded.
+#include <unordered_map>
+
+#include "python/hook.h"
+#include "python/python.h"
+
+namespace rushlight {
+using namespace python;
+
+namespace python {
+
+PyTypeObject* node_type;
+void* allocate_node(PyTypeObject* type, std::size_t bytes);
+void node_dealloc(PyObject* self);
+
+namespace {
+
+int node_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Node* node = node_of(self);
+  Py_VISIT(static_cast<PyObject*>(node->dict));
+  return node_visit(node, Visitor{reinterpret_cast<int (*)(void*, void*)>(visit), arg});
+}
+
+int node_clear_cycles(PyObject* self) {
+  Node* node = node_of(self);
+  Py_CLEAR(reinterpret_cast<PyObject*&>(node->dict));
+  release_saved(node);
+  if (NodeExtra* extra = std::exchange(node->extra, nullptr)) delete extra;
+  for (int i = 0; i < node->n_edges; ++i)
+    if (Node* next = std::exchange(node->edges[i].node, nullptr)) drop(next);
+  return 0;
+}
+
+PyObject* node_repr(PyObject* self) { return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, self); }
+
+PyObject* name(PyObject* self, PyObject*) {
+  Node* node = node_of(self);
+  return PyUnicode_FromString(node->kind->name.empty() ? Py_TYPE(self)->tp_name : node->kind->name.c_str());
+}
+
+PyObject* next_functions(PyObject* self, void*) {
+  return guarded([&] {
+    Node* node = node_of(self);
+    PyObject* out = checked(PyTuple_New(node->n_edges));
+    for (int i = 0; i < node->n_edges; ++i) {
+      const Edge& e = node->edges[i];
+      PyTuple_SET_ITEM(out, i, Py_BuildValue("(OI)", e.node ? object_of(e.node) : Py_None, unsigned(e.output)));
+    }
+    return out;
+  });
+}
+
+PyObject* metadata(PyObject* self, void*) {
+  NodeExtra& extra = node_of(self)->extras();
+  if (!extra.metadata) extra.metadata = reinterpret_cast<Object*>(PyDict_New());
+  return Py_NewRef(object_of(extra.metadata));
+}
+
+PyObject* variable(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    Node* node = node_of(self);
+    if (node->kind != &AccumulateGrad::kind) {
+      PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", Py_TYPE(self)->tp_name);
+      return nullptr;
+    }
+    Tensor* t = static_cast<AccumulateGrad*>(node)->variable;
+    return t ? Py_NewRef(object_of(t)) : Py_NewRef(Py_None);
+  });
+}
+
+PyObject* sequence_nr(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(node_of(self)->sequence); }
+PyObject* register_hook(PyObject* self, PyObject* hook) {
+  return guarded([&] { return add_node_hook(node_of(self), hook); });
+}
+PyObject* register_prehook(PyObject* self, PyObject* hook) {
+  return guarded([&] { return add_node_prehook(node_of(self), hook); });
+}
+
+PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    Node* node = node_of(self);
+    check_type(!kwargs || PyDict_GET_SIZE(kwargs) == 0, "a node takes no keyword arguments");
+    check_type(PyTuple_GET_SIZE(args) == node->n_outputs, node->kind->name, " expected ", node->n_outputs, " arguments, got ", PyTuple_GET_SIZE(args), " instead");
+    std::vector<TensorRef> grads(node->n_outputs), results(node->n_edges);
+    for (int i = 0; i < node->n_outputs; ++i) {
+      PyObject* g = PyTuple_GET_ITEM(args, i);
+      check_type(g == Py_None || is_tensor(g), "expected a Tensor or None as argument ", i, ", got ", Py_TYPE(g)->tp_name);
+      if (g != Py_None) grads[std::size_t(i)] = TensorRef(tensor_of(g));
+    }
+    node->kind->apply(node, grads.data(), results.data());
+    if (results.empty()) Py_RETURN_NONE;
+    if (results.size() == 1) return wrap(std::move(results[0]));
+    return wrap_tuple(std::move(results));
+  });
+}
+
+PyObject* shapes(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Node* node = node_of(self);
+    int n = std::min<int>(node->ndim, 4);
+    PyObject* shape = checked(PyTuple_New(n));
+    for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(shape, i, PyLong_FromLongLong(node->sizes[i]));
+    return Py_BuildValue("[N]", shape);
+  });
+}
+
+PyObject* saved_info(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Node* node = node_of(self);
+    PyObject* list = checked(PyList_New(0));
+    for (int i = 0; i < node->n_saved; ++i) {
+      SavedTensor& s = node->saved[i];
+      if (!s.tensor) continue;
+      std::string label = s.output >= 0 ? "result" : s.input >= 0 ? "input " + std::to_string(s.input) : "saved " + std::to_string(i);
+      Owned entry(Py_BuildValue("(sNsL)", label.c_str(), make_size(s.tensor->sizes()), rushlight::name(s.tensor->dtype), (long long)(s.tensor->numel * s.tensor->item_size())));
+      checked(PyList_Append(list, entry));
+    }
+    return list;
+  });
+}
+
+PyObject* location(PyObject* self, void*) {
+  Node* node = node_of(self);
+  return Py_NewRef(node->extra && node->extra->trace ? object_of(node->extra->trace) : Py_None);
+}
+
+PyGetSetDef getset[] = {
+    {"next_functions", next_functions, nullptr, "((node, output number), ...): the producers of the operation's inputs.", nullptr},
+    {"metadata", metadata, nullptr, "A dict for anything that a program wants to keep with the node.", nullptr},
+    {"variable", variable, nullptr, "Of AccumulateGrad: the leaf.", nullptr},
+    {"_location", location, nullptr, "Where the operation was recorded, if locations are recorded.", nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyMethodDef methods[] = {
+    {"name", name, METH_NOARGS, "The node's name, as in MulBackward0."},
+    {"_sequence_nr", sequence_nr, METH_NOARGS, "The order of recording."},
+    {"register_hook", register_hook, METH_O, "register_hook(hook): hook(grad_inputs, grad_outputs) runs after the node. Returns a handle."},
+    {"register_prehook", register_prehook, METH_O, "register_prehook(hook): hook(grad_outputs) runs before the node. Returns a handle."},
+    {"_input_shapes", shapes, METH_NOARGS, "The shape of the operation's first output (up to four sizes)."},
+    {"_saved_tensors_info", saved_info, METH_NOARGS, "[(label, shape, dtype, bytes), ...] of the saved tensors."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(Node, dict), READONLY, nullptr},
+                         {"__weaklistoffset__", T_PYSSIZET, offsetof(Node, weakrefs), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+
+/// The class of one kind of node: AddBackward0, ...
+PyTypeObject* make_type(const std::string& full_name) {
+  auto colon = full_name.rfind(':');
+  auto* type_name = new std::string("rushlight.autograd." + (colon == full_name.npos ? full_name : full_name.substr(colon + 1)));
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(node_clear_cycles)},
+                         {0, nullptr}};
+  PyType_Spec spec{type_name->c_str(), sizeof(Node), 8, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  return reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(node_type))));
+}
+
+}  // namespace
+
+void init_node_type(PyObject* module) {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(node_clear_cycles)},
+                         {Py_tp_repr, reinterpret_cast<void*>(node_repr)},
+                         {Py_tp_call, reinterpret_cast<void*>(call)},
+                         {Py_tp_getset, getset},
+                         {Py_tp_methods, methods},
+                         {Py_tp_members, members},
+                         {0, nullptr}};
+  PyType_Spec spec{"rushlight._C._Node", sizeof(Node), 8, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  node_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  checked(PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(node_type)));
+}
+
+}  // namespace python
+
+void* node_allocate(NodeKind* kind, std::size_t bytes) {
+  if (!kind->type) kind->type = make_type(kind->name);
+  return allocate_node(static_cast<PyTypeObject*>(kind->type), bytes);
+}
+
+// ---- where operations were recorded
+
+namespace {
+
+/// "file:line in function" of the innermost Python frame, or with `whole` the formatted stack.
+Owned place(bool whole) {
+  Owned frame(reinterpret_cast<PyObject*>(Py_XNewRef(PyEval_GetFrame())));
+  if (!frame) return Owned(PyUnicode_FromString("(outside of Python)"));
+  Owned module(checked(PyImport_ImportModule("rushlight.autograd._location")));
+  return Owned(checked(PyObject_CallMethod(module, whole ? "stack" : "line", "O", frame.get())));
+}
+
+std::unordered_map<const Storage*, std::pair<std::uint32_t, Owned>>& changes() {
+  static auto* map = new std::unordered_map<const Storage*, std::pair<std::uint32_t, Owned>>;
+  return *map;
+}
+
+std::string indented(PyObject* text) { return text_of(text); }
+
+}  // namespace
+
+void trace_node(Node* node) {
+  Owned text = place(diagnosis.anomaly);
+  node->extras().trace = reinterpret_cast<Object*>(text.detach());
+}
+
+void trace_change(Tensor* t, const char* operation) {
+  Owned where = place(false);
+  Owned text(checked(PyUnicode_FromFormat("%U (%s)", where.get(), operation)));
+  if (changes().size() > 4096) changes().clear();  // places of storages long gone
+  changes()[t->storage] = {t->version() + 1, std::move(text)};
+}
+
+std::string describe_change(const Tensor* t) {
+  auto it = changes().find(t->storage);
+  return it != changes().end() && it->second.first == t->version() ? indented(it->second.second) : "";
+}
+
+std::string describe_node(const Node* node) { return node->extra && node->extra->trace ? indented(object_of(node->extra->trace)) : ""; }
+
+void explain_failure(Node* node) {
+  std::string where = describe_node(node);
+  std::string text = concat("Error detected in ", node->kind->name, ". ",
+                            where.empty() ? "No forward pass information available. Enable detect anomaly during forward pass for more information."
+                                          : "Traceback of forward call that caused the error:\n" + where);
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);  // a Python error may be in flight
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+}
+
+}  // namespace rushlight

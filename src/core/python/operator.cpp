@@ -1,0 +1,573 @@
+// Operators of the registry as Python callables: parsing of arguments, results, and the derived in-place and out= forms.
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "python/python.h"
+
+namespace rushlight::python {
+
+PyTypeObject* operator_type;
+
+namespace {
+
+/// torch.exp and Tensor.exp are one object: it takes self first and binds like a method.
+struct OperatorObject {
+  PyObject_HEAD;
+  vectorcallfunc vectorcall;
+  const Operator* op;      ///< of the registry, or null
+  PointwiseOp* pointwise;  ///< or null
+  bool inplace;
+  PyObject* name;
+  PyObject* doc;           ///< set by the package for operators it declares
+  PyObject* signature;
+  PyObject* qualifier;     ///< "" or "Tensor."
+};
+
+OperatorObject* operator_of(PyObject* o) { return reinterpret_cast<OperatorObject*>(o); }
+
+// ---- parsing
+
+std::string type_text(const Param& p) {
+  std::string base;
+  switch (p.type) {
+    case ArgType::Tensor: base = "Tensor"; break;
+    case ArgType::Tensors: base = "tuple of Tensors"; break;
+    case ArgType::Scalar: base = "Number"; break;
+    case ArgType::Int: base = "int"; break;
+    case ArgType::Ints: base = "tuple of ints"; break;
+    case ArgType::Bool: base = "bool"; break;
+    case ArgType::Float: base = "float"; break;
+    case ArgType::DType: base = "torch.dtype"; break;
+    case ArgType::String: base = "str"; break;
+    case ArgType::Device: base = "torch.device"; break;
+    case ArgType::Layout: base = "torch.layout"; break;
+    case ArgType::MemoryFormat: base = "torch.memory_format"; break;
+    case ArgType::Generator: base = "torch.Generator"; break;
+    case ArgType::Object: base = "object"; break;
+  }
+  return base;
+}
+
+bool is_plain_int(PyObject* o) {
+  std::int64_t v;
+  return !PyBool_Check(o) && !PyFloat_Check(o) && try_int(o, v);
+}
+
+/// Reads one argument; false where it does not fit.
+bool read(const Param& p, PyObject* o, Value& v) {
+  if (o == Py_None && (p.optional || p.type == ArgType::Generator || p.type == ArgType::Device || p.type == ArgType::Layout || p.type == ArgType::MemoryFormat)) {
+    v.given = false;
+    return true;
+  }
+  v.given = true;
+  switch (p.type) {
+    case ArgType::Tensor:
+      if (!is_tensor(o)) return false;
+      v.tensor = tensor_of(o);
+      return true;
+    case ArgType::Tensors: {
+      if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+      Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+      v.tensors.resize(std::size_t(n));
+      for (Py_ssize_t i = 0; i < n; ++i) {
+        PyObject* part = PySequence_Fast_GET_ITEM(o, i);
+        if (!is_tensor(part)) return false;
+        v.tensors[std::size_t(i)] = tensor_of(part);
+      }
+      return true;
+    }
+    case ArgType::Scalar:
+      if (is_tensor(o)) {
+        Tensor* t = tensor_of(o);
+        if (t->ndim || t->requires_grad()) return false;
+        v.number = item(*t);
+        return true;
+      }
+      return try_scalar(o, v.number);
+    case ArgType::Int: {
+      std::int64_t i;
+      if (!try_int(o, i)) return false;
+      v.number = Scalar(i);
+      return true;
+    }
+    case ArgType::Ints: {
+      std::int64_t i;
+      if (!PyTuple_Check(o) && !PyList_Check(o) && try_int(o, i)) {
+        v.ints = Dims(std::max(p.expand, 1), i);
+        return true;
+      }
+      if (!try_ints(o, v.ints)) return false;
+      if (p.expand > 1 && v.ints.size() == 1) v.ints = Dims(p.expand, v.ints[0]);
+      return true;
+    }
+    case ArgType::Bool:
+      if (PyBool_Check(o)) {
+        v.number = Scalar(o == Py_True);
+        return true;
+      }
+      if (is_array(o)) {
+        Scalar s;
+        if (!try_scalar(o, s) || s.kind != Scalar::Bool) return false;
+        v.number = s;
+        return true;
+      }
+      return false;
+    case ArgType::Float:
+      if (is_tensor(o)) {
+        Tensor* t = tensor_of(o);
+        if (t->numel != 1 || t->requires_grad()) return false;
+        v.number = Scalar(item(*t).to_double());
+        return true;
+      }
+      if (!try_scalar(o, v.number) || v.number.kind == Scalar::Complex) return false;
+      return true;
+    case ArgType::DType: return try_dtype(o, v.dtype);
+    case ArgType::String:
+      if (!PyUnicode_Check(o)) return false;
+      v.text = text_of(o);
+      return true;
+    case ArgType::Device:
+      if (!is_device(o) && !PyUnicode_Check(o) && !PyLong_Check(o)) return false;
+      check_device(o);
+      return true;
+    case ArgType::Layout: return is_layout(o);
+    case ArgType::MemoryFormat: return try_memory_format(o, v.format);
+    case ArgType::Generator: v.object = o; return true;
+    case ArgType::Object: v.object = o; return true;
+  }
+  return false;
+}
+
+void take_default(const Param& p, Value& v) {
+  v.given = !p.default_none;
+  if (p.default_none) return;
+  v.number = p.default_number;
+  if (p.type == ArgType::Ints) v.ints = p.default_ints;
+  if (p.type == ArgType::String) v.text = p.default_text;
+}
+
+/// NumPy's and older names of arguments.
+bool same_name(PyObject* key, const Param& p, bool first) {
+  if (PyUnicode_CompareWithASCIIString(key, p.name.c_str()) == 0) return true;
+  auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(key, text) == 0; };
+  if (first && p.name == "self") return is("input") || is("x") || is("a");
+  if (p.name == "dim") return is("axis");
+  if (p.name == "keepdim") return is("keepdims");
+  if (p.name == "other") return is("x2");
+  return false;
+}
+
+struct Arguments {
+  PyObject* const* args;
+  Py_ssize_t nargs;
+  PyObject* kwnames;
+  Py_ssize_t nkw() const { return kwnames ? PyTuple_GET_SIZE(kwnames) : 0; }
+};
+
+/// Fills `values`; where it does not fit, false and the reason.
+bool parse(const Operator& op, const Overload& o, const Arguments& a, Value* values, std::string* why) {
+  std::size_t n = o.params.size();
+  std::size_t positional = 0;
+  while (positional < n && !o.params[positional].keyword_only) ++positional;
+  std::size_t seen = 0;
+  std::uint64_t filled = 0;
+  Py_ssize_t at = 0;
+  auto reason = [&](auto... parts) {
+    if (why) *why = concat(op.name, "(): ", parts...);
+    return false;
+  };
+  auto misfit = [&](std::size_t i, PyObject* got) {
+    return reason("argument '", o.params[i].name == "self" ? "input" : o.params[i].name, "' (position ", i + 1, ") must be ", type_text(o.params[i]), ", not ",
+                  Py_TYPE(got)->tp_name);
+  };
+  bool lone_ints = positional > 0 && o.params[positional - 1].type == ArgType::Ints && !o.params[positional - 1].optional &&
+                   (positional == 1 || (positional == 2 && o.params[0].type == ArgType::Tensor));
+  for (; at < a.nargs; ++at, ++seen) {
+    if (lone_ints && seen == positional - 1 && (a.nargs - at != 1 || is_plain_int(a.args[at]))) {
+      Dims& ints = values[seen].ints;
+      ints = Dims();
+      for (; at < a.nargs; ++at) {
+        std::int64_t v;
+        if (PyBool_Check(a.args[at]) || !try_int(a.args[at], v)) return misfit(seen, a.args[at]);
+        ints.push_back(v);
+      }
+      values[seen].given = true;
+      filled |= std::uint64_t(1) << seen;
+      ++seen;
+      break;
+    }
+    if (seen >= positional) return reason("takes ", positional, " positional arguments but ", a.nargs, " were given");
+    if (!read(o.params[seen], a.args[at], values[seen])) return misfit(seen, a.args[at]);
+    filled |= std::uint64_t(1) << seen;
+  }
+  for (Py_ssize_t k = 0; k < a.nkw(); ++k) {
+    PyObject* key = PyTuple_GET_ITEM(a.kwnames, k);
+    std::size_t i = 0;
+    while (i < n && !same_name(key, o.params[i], i == 0)) ++i;
+    if (i == n) return reason("got an unexpected keyword argument '", text_of(key), "'");
+    if ((filled >> i) & 1) return reason("got multiple values for argument '", text_of(key), "'");
+    if (!read(o.params[i], a.args[a.nargs + k], values[i])) return misfit(i, a.args[a.nargs + k]);
+    filled |= std::uint64_t(1) << i;
+  }
+  for (std::size_t i = 0; i < n; ++i)
+    if (!((filled >> i) & 1)) {
+      if (!o.params[i].has_default) return reason("missing 1 required positional arguments: \"", o.params[i].name == "self" ? "input" : o.params[i].name, "\"");
+      take_default(o.params[i], values[i]);
+    }
+  return true;
+}
+
+std::string describe_argument(PyObject* o) {
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    std::string inside;
+    for (Py_ssize_t i = 0; i < std::min<Py_ssize_t>(PySequence_Fast_GET_SIZE(o), 8); ++i)
+      inside += (i ? ", " : "") + std::string(Py_TYPE(PySequence_Fast_GET_ITEM(o, i))->tp_name);
+    return std::string(PyTuple_Check(o) ? "tuple" : "list") + " of (" + inside + ")";
+  }
+  std::string name = Py_TYPE(o)->tp_name;
+  auto dot = name.rfind('.');
+  return dot == name.npos ? name : name.substr(dot + 1);
+}
+
+[[noreturn]] void fail_parse(const Operator& op, const Arguments& a, const std::string& only_reason) {
+  if (op.overloads.size() == 1) fail(ErrorKind::Type, only_reason);
+  std::string got;
+  for (Py_ssize_t i = 0; i < a.nargs; ++i) got += (i ? ", " : "") + describe_argument(a.args[i]);
+  for (Py_ssize_t k = 0; k < a.nkw(); ++k)
+    got += (got.empty() ? "" : ", ") + text_of(PyTuple_GET_ITEM(a.kwnames, k)) + "=" + describe_argument(a.args[a.nargs + k]);
+  std::string expected;
+  for (auto& o : op.overloads) expected += "\n * " + o.signature;
+  fail(ErrorKind::Type, op.name, "() received an invalid combination of arguments - got (", got, "), but expected one of:", expected);
+}
+
+// ---- results
+
+PyTypeObject* fields_type(const std::string& name, const std::vector<std::string>& fields) {
+  static auto* types = new std::map<std::string, PyTypeObject*>;
+  std::string key = name;
+  for (auto& f : fields) key += "," + f;
+  auto& type = (*types)[key];
+  if (!type) {
+    auto* members = new std::vector<PyStructSequence_Field>;  // lives as long as the type
+    for (auto& f : fields) members->push_back({(new std::string(f))->c_str(), nullptr});
+    members->push_back({nullptr, nullptr});
+    PyStructSequence_Desc desc{(new std::string("torch.return_types." + name))->c_str(), nullptr, members->data(), int(fields.size())};
+    type = PyStructSequence_NewType(&desc);
+    if (!type) throw PythonError();
+  }
+  return type;
+}
+
+}  // namespace
+
+PyObject* wrap_result(Result r, const Overload& o) {
+  switch (r.kind) {
+    case Result::None: Py_RETURN_NONE;
+    case Result::One: return wrap(std::move(r.one));
+    case Result::Number: return number_to_python(r.number);
+    case Result::List: return wrap_tuple(std::move(r.many));
+    case Result::Tuple: break;
+  }
+  if (o.fields.empty()) return wrap_tuple(std::move(r.many));
+  std::string name = o.signature.substr(0, o.signature.find('('));
+  PyObject* out = checked(PyStructSequence_New(fields_type(name, o.fields)));
+  for (std::size_t i = 0; i < r.many.size(); ++i) PyStructSequence_SET_ITEM(out, Py_ssize_t(i), wrap(std::move(r.many[i])));
+  return out;
+}
+
+namespace {
+
+/// out=: the result, computed without history, goes into the given tensor.
+PyObject* into_out(const Operator& op, const Overload& o, Value* values, PyObject* out) {
+  std::vector<Operand> operands;
+  for (std::size_t i = 0; i < o.params.size(); ++i) {
+    if (values[i].given && values[i].tensor) operands.emplace_back(*values[i].tensor);
+    for (const Tensor* t : values[i].tensors) operands.emplace_back(*t);
+  }
+  auto store = [&](Tensor& to, const Tensor& from) {
+    check_out(to, from.dtype, operands.data(), int(operands.size()), op.name.c_str());
+    resize_out(to, from.sizes());
+    refuse_overlapping_write(to);
+    copy_numbers(to, from);
+    finish_inplace(to, nullptr, op.name.c_str());
+  };
+  Result r;
+  bool record = modes.grad;
+  for (auto& operand : operands) check(!record || !operand.tensor->requires_grad(), op.name, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  {
+    GradScope off(false);
+    r = o.call(o, values);
+  }
+  if (r.kind == Result::One) {
+    check_type(is_tensor(out), op.name, "(): argument 'out' must be Tensor, not ", Py_TYPE(out)->tp_name);
+    store(*tensor_of(out), *r.one);
+    return Py_NewRef(out);
+  }
+  check_type((PyTuple_Check(out) || PyList_Check(out)) && std::size_t(PySequence_Fast_GET_SIZE(out)) == r.many.size(), op.name, "(): argument 'out' must be tuple of ",
+             r.many.size(), " Tensors, not ", Py_TYPE(out)->tp_name);
+  for (std::size_t i = 0; i < r.many.size(); ++i) {
+    PyObject* part = PySequence_Fast_GET_ITEM(out, Py_ssize_t(i));
+    check_type(is_tensor(part), op.name, "(): argument 'out' must be tuple of Tensors, but found element of type ", Py_TYPE(part)->tp_name);
+    store(*tensor_of(part), *r.many[i]);
+    r.many[i] = TensorRef(tensor_of(part));
+  }
+  return wrap_result(std::move(r), o);
+}
+
+/// name_: the operator applied to the old numbers, written over them.
+PyObject* in_place(const Operator& op, const Overload& o, Value* values) {
+  Tensor& self = *const_cast<Tensor*>(values[0].tensor);
+  bool records = false;
+  for (std::size_t i = 0; i < o.params.size(); ++i) {
+    if (values[i].given && values[i].tensor) records = records || needs_record(*values[i].tensor);
+    for (const Tensor* t : values[i].tensors) records = records || needs_record(*t);
+  }
+  check_inplace(self, records);
+  refuse_overlapping_write(self);
+  TensorRef old(&self);
+  if (records) {  // the derivative may need the old numbers
+    old = copy_of(self);
+    if (Node* fn = self.grad_fn()) set_history(*old, fn, self.output_nr);
+    values[0].tensor = old.get();
+  }
+  Result r = o.call(o, values);
+  check(r.kind == Result::One, op.name, "_() cannot change its input in place");
+  Tensor& result = *r.one;
+  check(equal(result.sizes(), self.sizes()), "output with shape ", to_string(self.sizes()), " doesn't match the broadcast shape ", to_string(result.sizes()));
+  check(can_cast(result.dtype, self.dtype), "result type ", info(result.dtype).scalar_name, " can't be cast to the desired output type ", info(self.dtype).scalar_name);
+  Ref<Node> node;
+  if (Node* fn = result.grad_fn(); fn && records) {
+    if (is_view(self) || result.dtype != self.dtype || result.output_nr != 0 || &result == old.get()) {
+      const Tensor* inputs[] = {&self, &result};
+      node = Ref<Node>::adopt(make_lambda_node("CopyBackwards", inputs, {}, 1, [dtype = result.dtype](Vjp& v) {
+        if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
+        if (v.needs(1)) v.set(1, cast(*v.grad(), dtype));
+      }));
+    } else {
+      node = Ref<Node>(fn);
+    }
+  }
+  if (&result != &self) copy_numbers(self, result);
+  std::string text = op.name + "_";
+  finish_inplace(self, std::move(node), text.c_str());
+  return Py_NewRef(object_of(&self));
+}
+
+/// As many parsed arguments as the overload has parameters, on the stack.
+class Values {
+ public:
+  explicit Values(std::size_t n) : n_(n) {
+    check(n <= capacity, "an operator has more than ", capacity, " parameters");
+    for (std::size_t i = 0; i < n; ++i) new (data() + i) Value;
+  }
+  Values(const Values&) = delete;
+  ~Values() {
+    for (std::size_t i = 0; i < n_; ++i) data()[i].~Value();
+  }
+  Value* data() { return reinterpret_cast<Value*>(memory_); }
+
+ private:
+  static constexpr std::size_t capacity = 24;
+  std::size_t n_;
+  alignas(Value) std::byte memory_[capacity * sizeof(Value)];
+};
+
+}  // namespace
+
+PyObject* call_operator(const Operator& op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, bool inplace) {
+  return guarded([&]() -> PyObject* {
+    Arguments a{args, nargs, kwnames};
+    PyObject* out = nullptr;
+    Owned rest_names;
+    std::vector<PyObject*> rest;
+    if (kwnames && (op.forms & Out)) {
+      for (Py_ssize_t k = 0; k < a.nkw(); ++k)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, k), "out") == 0) {
+          out = args[nargs + k];
+          rest.assign(args, args + nargs);
+          Owned names(checked(PyTuple_New(a.nkw() - 1)));
+          for (Py_ssize_t j = 0, w = 0; j < a.nkw(); ++j)
+            if (j != k) {
+              rest.push_back(args[nargs + j]);
+              PyTuple_SET_ITEM(names.get(), w++, Py_NewRef(PyTuple_GET_ITEM(kwnames, j)));
+            }
+          rest_names = std::move(names);
+          a = {rest.data(), nargs, rest_names};
+          break;
+        }
+      if (out == Py_None) out = nullptr;
+    }
+    std::string why;
+    bool last_only = op.overloads.size() == 1;
+    for (auto& o : op.overloads) {
+      Values values(o.params.size());
+      if (!parse(op, o, a, values.data(), last_only ? &why : nullptr)) continue;
+      if (inplace) return in_place(op, o, values.data());
+      if (out) return into_out(op, o, values.data(), out);
+      return wrap_result(o.call(o, values.data()), o);
+    }
+    fail_parse(op, a, why);
+  });
+}
+
+namespace {
+
+PyObject* registry_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
+  auto* o = operator_of(self);
+  return call_operator(*o->op, args, PyVectorcall_NARGS(nargsf), kwnames, o->inplace);
+}
+
+/// exp(x), mul(x, y, out=z): tensors and numbers by position or name.
+PyObject* pointwise_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
+  return guarded([&]() -> PyObject* {
+    auto* o = operator_of(self);
+    PointwiseOp& op = *o->pointwise;
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    Operand in[4];
+    bool have[4] = {};
+    Tensor* out = nullptr;
+    check_type(nargs <= op.n_in, op.name, "() takes ", op.n_in, " positional argument", op.n_in == 1 ? "" : "s", " but ", nargs, nargs == 1 ? " was" : " were", " given");
+    static const char* const names[4] = {"input", "other", "third", "fourth"};
+    auto take = [&](int i, PyObject* v) {
+      check_type(try_operand(v, in[i]), op.name, "(): argument '", names[i], "' (position ", i + 1, ") must be Tensor, not ", Py_TYPE(v)->tp_name);
+      have[i] = true;
+    };
+    for (Py_ssize_t i = 0; i < nargs; ++i) take(int(i), args[i]);
+    if (kwnames) {
+      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
+        PyObject *key = PyTuple_GET_ITEM(kwnames, k), *v = args[nargs + k];
+        auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(key, text) == 0; };
+        if (is("out") && !o->inplace) {
+          if (v == Py_None) continue;
+          check_type(is_tensor(v), op.name, "(): argument 'out' must be Tensor, not ", Py_TYPE(v)->tp_name);
+          out = tensor_of(v);
+          continue;
+        }
+        int i = is("input") || is("x") || is("self") ? 0 : is("other") || is("x2") || is("exponent") ? 1 : -1;
+        if (op.n_in == 3 && i < 0) i = is("end") ? 1 : is("weight") ? 2 : -1;
+        check_type(i >= 0 && i < op.n_in && !have[i], op.name, "() got an unexpected keyword argument '", text_of(key), "'");
+        take(i, v);
+      }
+    }
+    bool any = false;
+    for (int i = 0; i < op.n_in; ++i) {
+      check_type(have[i], op.name, "() missing 1 required positional arguments: \"", names[i], "\"");
+      any = any || in[i].tensor;
+    }
+    check_type(any, op.name, "(): argument 'input' (position 1) must be Tensor, not ", nargs ? Py_TYPE(args[0])->tp_name : "nothing");
+    if (o->inplace) {
+      check_type(in[0].tensor, op.name, "_() changes its first argument, which must be a Tensor");
+      std::string text = op.name + "_";
+      pointwise_inplace(op, *const_cast<Tensor*>(in[0].tensor), in, text.c_str());
+      return Py_NewRef(args[0]);
+    }
+    return wrap(pointwise(op, in, out));
+  });
+}
+
+OperatorObject* new_operator(vectorcallfunc call, const std::string& name) {
+  auto* o = PyObject_New(OperatorObject, operator_type);
+  if (!o) throw PythonError();
+  o->vectorcall = call;
+  o->op = nullptr;
+  o->pointwise = nullptr;
+  o->inplace = false;
+  o->name = PyUnicode_InternFromString(name.c_str());
+  o->doc = o->signature = o->qualifier = nullptr;
+  return o;
+}
+
+PyObject* operator_get(PyObject* self, PyObject* instance, PyObject*) { return instance ? PyMethod_New(self, instance) : Py_NewRef(self); }
+PyObject* operator_repr(PyObject* self) { return PyUnicode_FromFormat("<built-in method %U of rushlight>", operator_of(self)->name); }
+PyObject* operator_reduce(PyObject* self, PyObject*) { return Py_NewRef(operator_of(self)->name); }
+PyObject* name_get(PyObject* self, void*) { return Py_NewRef(operator_of(self)->name); }
+PyObject* module_get(PyObject*, void*) { return PyUnicode_FromString("rushlight"); }
+
+PyObject* doc_get(PyObject* self, void*) {
+  auto* o = operator_of(self);
+  if (o->doc) return Py_NewRef(o->doc);
+  std::string text;
+  if (o->op) {
+    for (auto& overload : o->op->overloads) text += (text.empty() ? "" : "\n") + overload.signature;
+    text += "\n\n" + o->op->doc;
+    if (o->inplace) text = "In-place form of " + o->op->name + "().\n\n" + text;
+  }
+  return PyUnicode_FromString(text.c_str());
+}
+PyObject* signatures_get(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    auto* o = operator_of(self);
+    PyObject* list = checked(PyList_New(0));
+    if (o->op)
+      for (auto& overload : o->op->overloads) {
+        Owned text(PyUnicode_FromString(overload.signature.c_str()));
+        checked(PyList_Append(list, text));
+      }
+    return list;
+  });
+}
+template <PyObject* OperatorObject::*member>
+PyObject* slot_get(PyObject* self, void*) {
+  PyObject* v = operator_of(self)->*member;
+  if (!v) {
+    PyErr_SetString(PyExc_AttributeError, "not set");
+    return nullptr;
+  }
+  return Py_NewRef(v);
+}
+template <PyObject* OperatorObject::*member>
+int slot_set(PyObject* self, PyObject* value, void*) {
+  Py_XSETREF(operator_of(self)->*member, Py_XNewRef(value));
+  return 0;
+}
+int doc_set(PyObject* self, PyObject* value, void* c) { return slot_set<&OperatorObject::doc>(self, value, c); }
+PyObject* forms_get(PyObject* self, void*) {
+  auto* o = operator_of(self);
+  return PyLong_FromLong(o->op ? long(o->op->forms) : 0);
+}
+
+PyGetSetDef operator_getset[] = {
+    {"__name__", name_get, nullptr, nullptr, nullptr},
+    {"__qualname__", name_get, nullptr, nullptr, nullptr},
+    {"__module__", module_get, nullptr, nullptr, nullptr},
+    {"__doc__", doc_get, doc_set, nullptr, nullptr},
+    {"__signature__", slot_get<&OperatorObject::signature>, slot_set<&OperatorObject::signature>, nullptr, nullptr},
+    {"signatures", signatures_get, nullptr, "The declared signatures, one per overload.", nullptr},
+    {"forms", forms_get, nullptr, "Bits: 1 function, 2 method, 4 in-place form, 8 out= form, 16 of nn.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyMethodDef operator_methods[] = {{"__reduce__", operator_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject* operator_object(const Operator& op, bool inplace) {
+  auto* o = new_operator(&registry_call, inplace ? op.name + "_" : op.name);
+  o->op = &op;
+  o->inplace = inplace;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+PyObject* pointwise_object(PointwiseOp& op, bool inplace) {
+  auto* o = new_operator(&pointwise_call, inplace ? op.name + "_" : op.name);
+  o->pointwise = &op;
+  o->inplace = inplace;
+  return reinterpret_cast<PyObject*>(o);
+}
+
+void init_operator_type(PyObject* module) {
+  PyMemberDef* members = new PyMemberDef[2]{{"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr}, {nullptr, 0, 0, 0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                         {Py_tp_descr_get, reinterpret_cast<void*>(operator_get)},
+                         {Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
+                         {Py_tp_getset, operator_getset},
+                         {Py_tp_methods, operator_methods},
+                         {Py_tp_members, members},
+                         {0, nullptr}};
+  PyType_Spec spec{"rushlight.operator", sizeof(OperatorObject), 0,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  operator_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  checked(PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type)));
+}
+
+}  // namespace rushlight::python

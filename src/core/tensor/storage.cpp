@@ -1,0 +1,239 @@
+#include "tensor/storage.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "tensor/error.h"
+
+namespace rushlight {
+namespace {
+
+// Small requests come in multiples of 64 bytes up to 4 KiB, carved from slabs that are never returned; larger ones in
+// eight classes per power of two, each with a free list whose total is bounded. All under the interpreter lock.
+constexpr std::size_t small_step = 64, small_limit = 4096, slab_bytes = 1 << 18;
+constexpr std::size_t huge_page = std::size_t(1) << 21;
+constexpr int small_classes = small_limit / small_step;
+constexpr int large_classes = 8 * (48 - 12);
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+struct Allocator {
+  FreeBlock* small[small_classes + 1] = {};
+  std::vector<std::byte*> large[large_classes];
+  std::byte* slab = nullptr;
+  std::size_t slab_left = 0;
+  FreeBlock* headers = nullptr;
+  MemoryStats stats;
+
+  Allocator() {
+    const char* text = std::getenv("RUSHLIGHT_CACHE_LIMIT");
+    char* end = nullptr;
+    long long given = text ? std::strtoll(text, &end, 10) : -1;
+    auto machine = std::int64_t(sysconf(_SC_PHYS_PAGES)) * std::int64_t(sysconf(_SC_PAGESIZE));
+    stats.limit = text && end != text && *end == 0 && given >= 0 ? given : machine / 8;
+  }
+
+  static int large_class(std::size_t bytes) {  // 4097..: octave and eighth, rounded up
+    int octave = std::bit_width(bytes - 1) - 1;
+    std::size_t step = std::size_t(1) << (octave - 3);
+    return (octave - 12) * 8 + int((bytes - 1 - (std::size_t(1) << octave)) / step);
+  }
+  static std::size_t large_bytes(int c) {
+    int octave = c / 8 + 12;
+    return (std::size_t(1) << octave) + (std::size_t(c % 8) + 1) * (std::size_t(1) << (octave - 3));
+  }
+  static std::size_t class_bytes(std::uint16_t c) {
+    return c <= small_classes ? c * small_step : large_bytes(c - small_classes - 1);
+  }
+
+  void* carve(std::size_t bytes) {
+    if (slab_left < bytes) {
+      slab = static_cast<std::byte*>(std::aligned_alloc(small_step, slab_bytes));
+      if (!slab) fail(ErrorKind::OutOfMemory, "not enough memory: you tried to allocate ", slab_bytes, " bytes.");
+      slab_left = slab_bytes;
+      ++stats.system_calls;
+    }
+    slab_left -= bytes;
+    return std::exchange(slab, slab + bytes);
+  }
+
+  std::byte* map_large(std::size_t bytes) {
+    void* p = std::aligned_alloc(bytes >= huge_page ? huge_page : 4096, (bytes + 4095) / 4096 * 4096);
+    if (p && bytes >= huge_page) madvise(p, bytes, MADV_HUGEPAGE);
+    if (p) ++stats.system_calls;
+    return static_cast<std::byte*>(p);
+  }
+
+  void take(Storage* s, std::size_t bytes) {
+    ++stats.allocations;
+    if (bytes <= small_limit) {
+      auto c = std::uint16_t(std::max<std::size_t>((bytes + small_step - 1) / small_step, 1));
+      if (FreeBlock* block = small[c]) {
+        small[c] = block->next;
+        s->bytes = reinterpret_cast<std::byte*>(block);
+      } else {
+        s->bytes = static_cast<std::byte*>(carve(c * small_step));
+      }
+      s->block_class = c;
+    } else {
+      if (bytes > (std::size_t(1) << 47)) out_of_memory(bytes);
+      int l = large_class(bytes);
+      auto& list = large[l];
+      if (!list.empty()) {
+        s->bytes = list.back();
+        list.pop_back();
+        stats.cached -= std::int64_t(large_bytes(l));
+      } else {
+        s->bytes = map_large(large_bytes(l));
+        if (!s->bytes) {
+          drop_cache();
+          s->bytes = map_large(large_bytes(l));
+        }
+        if (!s->bytes) out_of_memory(bytes);
+      }
+      s->block_class = std::uint16_t(small_classes + 1 + l);
+    }
+    s->size = bytes;
+    stats.allocated += std::int64_t(class_bytes(s->block_class));
+    if (stats.allocated > stats.peak) stats.peak = stats.allocated;
+  }
+
+  void give_back(std::byte* bytes, std::uint16_t c) {
+    std::size_t size = class_bytes(c);
+    stats.allocated -= std::int64_t(size);
+    if (c <= small_classes) {
+      auto* block = reinterpret_cast<FreeBlock*>(bytes);
+      block->next = small[c];
+      small[c] = block;
+    } else if (stats.cached + std::int64_t(size) <= stats.limit) {
+      large[c - small_classes - 1].push_back(bytes);
+      stats.cached += std::int64_t(size);
+    } else {
+      std::free(bytes);
+    }
+  }
+
+  void drop_cache() {
+    for (int c = 0; c < large_classes; ++c) {
+      for (auto* block : large[c]) std::free(block);
+      stats.cached -= std::int64_t(large[c].size() * large_bytes(c));
+      large[c].clear();
+    }
+  }
+
+  [[noreturn]] static void out_of_memory(std::size_t bytes) {
+    fail(ErrorKind::OutOfMemory, "not enough memory: you tried to allocate ", bytes, " bytes.");
+  }
+};
+
+Allocator& allocator() {
+  static auto* instance = new Allocator;  // outlives every tensor
+  return *instance;
+}
+
+Storage* new_header() {
+  auto& a = allocator();
+  static_assert(sizeof(Storage) <= 128);
+  void* memory;
+  if (a.headers) {
+    memory = a.headers;
+    a.headers = a.headers->next;
+  } else {
+    memory = a.carve((sizeof(Storage) + small_step - 1) / small_step * small_step);
+  }
+  return new (memory) Storage;
+}
+
+void free_bytes(Storage* s) noexcept {
+  if (s->block_class) {
+    allocator().give_back(s->bytes, s->block_class);
+    s->block_class = 0;
+  } else if (s->free_owner) {
+    s->free_owner(s->owner);
+    s->free_owner = nullptr;
+  }
+  s->bytes = nullptr;
+}
+
+}  // namespace
+
+void storage_dispose(Storage* s) noexcept {
+  if (s->pending) s->pending->discard(s);
+  free_bytes(s);
+  auto* block = reinterpret_cast<FreeBlock*>(s);
+  block->next = allocator().headers;
+  allocator().headers = block;
+}
+
+Ref<Storage> new_storage(std::size_t bytes) {
+  auto s = Ref<Storage>::adopt(new_header());
+  if (bytes) allocator().take(s.get(), bytes);
+  return s;
+}
+
+Ref<Storage> new_pending_storage(std::size_t bytes, Pending* pending) {
+  auto s = Ref<Storage>::adopt(new_header());
+  s->size = bytes;
+  s->pending = pending;
+  return s;
+}
+
+void allocate_bytes(Storage* s) {
+  if (s->size) allocator().take(s, s->size);
+}
+
+Ref<Storage> foreign_storage(void* bytes, std::size_t size, void* owner, void (*free_owner)(void*)) {
+  auto s = Ref<Storage>::adopt(new_header());
+  s->bytes = static_cast<std::byte*>(bytes);
+  s->size = size;
+  s->owner = owner;
+  s->free_owner = free_owner;
+  s->resizable = false;
+  return s;
+}
+
+Ref<Storage> alias_storage(Storage* storage) {
+  std::byte* bytes = storage->write();
+  retain(storage);
+  return foreign_storage(bytes, storage->size, storage, [](void* s) { release(static_cast<Storage*>(s)); });
+}
+
+void resize_storage(Storage* s, std::size_t bytes) {
+  if (bytes == s->size) return;
+  check(s->resizable, "Trying to resize storage that is not resizable");
+  std::byte* from = s->write();
+  Storage old;
+  old.bytes = from;
+  old.block_class = s->block_class;
+  std::size_t keep = std::min(s->size, bytes);
+  s->bytes = nullptr;
+  s->block_class = 0;
+  s->size = 0;
+  try {
+    if (bytes) allocator().take(s, bytes);
+  } catch (...) {
+    s->bytes = old.bytes;
+    s->block_class = old.block_class;
+    s->size = keep;
+    throw;
+  }
+  if (keep) std::memcpy(s->bytes, old.bytes, keep);
+  free_bytes(&old);
+}
+
+MemoryStats& memory_stats() { return allocator().stats; }
+void empty_cache() { allocator().drop_cache(); }
+void set_cache_limit(std::int64_t bytes) {
+  check_value(bytes >= 0, "the cache limit must not be negative, got ", bytes);
+  allocator().stats.limit = bytes;
+  if (allocator().stats.cached > bytes) allocator().drop_cache();
+}
+
+}  // namespace rushlight

@@ -1,0 +1,83 @@
+// A block of memory that tensors share, its version counter, and the caching allocator behind it.
+//
+// Raw memory has one door: Storage::read() and Storage::write(). What stands behind it may be plain numbers or work
+// that has not been done yet (`pending`); whoever asks for a pointer gets plain numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor/object.h"
+
+namespace rushlight {
+
+struct Storage;
+
+/// Work that will fill a storage when somebody looks (see kernels/deferred.h).
+struct Pending {
+  void (*materialize)(Storage*);  ///< fills the storage and clears Storage::pending
+  void (*discard)(Storage*);      ///< the storage goes away unread
+};
+
+struct Storage {
+  std::intptr_t refcount = 1;
+  std::byte* bytes = nullptr;        ///< through read() and write() only
+  std::size_t size = 0;              ///< in bytes
+  std::uint32_t version = 0;         ///< counts in-place changes
+  std::uint16_t block_class = 0;     ///< the allocator's size class; 0: not the allocator's
+  bool resizable = true;
+  bool shared = false;               ///< in memory that other processes see
+  std::uint32_t readers = 0;         ///< pending computations that will read these numbers (see before_write)
+  Pending* pending = nullptr;        ///< null: plain numbers
+  void* owner = nullptr;             ///< what keeps foreign memory alive
+  void (*free_owner)(void*) = nullptr;
+
+  std::byte* read() {
+    if (pending) [[unlikely]]
+      pending->materialize(this);
+    return bytes;
+  }
+  std::byte* write() {
+    if (pending) [[unlikely]]
+      pending->materialize(this);
+    if (readers) [[unlikely]]
+      flush_readers();
+    return bytes;
+  }
+  void flush_readers();
+};
+
+void storage_dispose(Storage*) noexcept;
+inline void retain(Storage* s) noexcept { ++s->refcount; }
+inline void release(Storage* s) noexcept {
+  if (--s->refcount == 0) storage_dispose(s);
+}
+
+/// A new storage of `bytes` uninitialised bytes, aligned to 64.
+Ref<Storage> new_storage(std::size_t bytes);
+/// A storage without memory of its own yet: allocated when its pending work runs.
+Ref<Storage> new_pending_storage(std::size_t bytes, Pending* pending);
+void allocate_bytes(Storage* storage);
+/// A storage over memory that `owner` keeps alive; `free_owner(owner)` is called at the end.
+Ref<Storage> foreign_storage(void* bytes, std::size_t size, void* owner, void (*free_owner)(void*));
+/// The same memory under another version counter (what `.data` gives).
+Ref<Storage> alias_storage(Storage* storage);
+/// Grows or shrinks in place, keeping the leading bytes.
+void resize_storage(Storage* storage, std::size_t bytes);
+
+struct MemoryStats {
+  std::int64_t allocated = 0;       ///< bytes in live storages of the allocator
+  std::int64_t peak = 0;            ///< greatest `allocated` since the last reset
+  std::int64_t cached = 0;          ///< bytes kept for reuse
+  std::int64_t limit = 0;           ///< bound of `cached`
+  std::int64_t allocations = 0;     ///< storages handed out
+  std::int64_t system_calls = 0;    ///< times that the system was asked for memory
+};
+MemoryStats& memory_stats();
+/// Gives cached blocks back to the system.
+void empty_cache();
+void set_cache_limit(std::int64_t bytes);
+
+}  // namespace rushlight
