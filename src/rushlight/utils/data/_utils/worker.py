@@ -1,0 +1,222 @@
+"""The process that fetches batches for a loader."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import select
+import sys
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import rushlight
+
+from .channel import Channel
+from .exception import ExceptionWrapper
+from .fetch import IterableFetcher, MapFetcher
+from .shared_block import BlockWriter, SharedFile
+from .transfer import BatchSender
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Sequence
+
+PARENT_CHECK_SECONDS = 5.0
+
+
+class WorkerInfo:
+    """What a worker knows about itself: ``id``, ``num_workers``, ``seed`` and its copy of ``dataset``."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: Any
+    _fixed = False
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+        self._names = tuple(attributes)
+        self._fixed = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._fixed:
+            raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name in self._names)})"
+
+
+_worker_info: WorkerInfo | None = None
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """In a worker of a loader, what it knows about itself; None anywhere else."""
+    return _worker_info
+
+
+class Assignment(NamedTuple):
+    """What a worker is started with."""
+
+    worker_id: int
+    num_workers: int
+    dataset: Any
+    iterable: bool
+    auto_collation: bool
+    collate_fn: Callable[[Any], Any]
+    drop_last: bool
+    base_seed: int
+    init_fn: Callable[[int], None] | None
+
+
+class Ended(NamedTuple):
+    """The answer of a worker whose dataset has no more samples."""
+
+    worker_id: int
+
+
+class Resumed(NamedTuple):
+    """The answer of a worker that starts another epoch: what it sent before belongs to the last one."""
+
+    worker_id: int
+
+
+class Fetch(NamedTuple):
+    """The request for a batch; ``returned`` are blocks that the loader no longer reads."""
+
+    task: int
+    index: Any
+    returned: Sequence[int]
+
+
+class Resume(NamedTuple):
+    """The request to start another epoch."""
+
+
+class Stop(NamedTuple):
+    """The request to end."""
+
+
+Request = Fetch | Resume | Stop
+
+
+def work(assignment: Assignment, sock: socket.socket, file: SharedFile) -> None:
+    """Answer requests until the loader says stop or is gone. The body of a worker's process."""
+    try:
+        _Worker(assignment, Channel(sock), BlockWriter(file)).run()
+    except KeyboardInterrupt:
+        pass  # the loader's process gets it too, and reports it
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        pass  # the loader is gone
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+class _Worker:
+    def __init__(self, assignment: Assignment, channel: Channel, blocks: BlockWriter) -> None:
+        self._assignment = assignment
+        self._channel = channel
+        self._blocks = blocks
+        self._sender = BatchSender(blocks)
+        self._requests: deque[Request] = deque()
+        self._parent = os.getppid()
+        self._where = f"in DataLoader worker process {assignment.worker_id}"
+        self._fetcher: MapFetcher | IterableFetcher | None = None
+        self._failure: ExceptionWrapper | None = None
+
+    def run(self) -> None:
+        self._prepare()
+        self._start_epoch()
+        while True:
+            request = self._next_request()
+            if isinstance(request, Fetch):
+                self._blocks.release(request.returned)
+                self._answer(request.task, self._fetch(request.index))
+            elif isinstance(request, Resume):
+                self._failure = None
+                self._start_epoch()
+                self._answer(-1, Resumed(self._assignment.worker_id))
+            else:
+                return
+
+    def _prepare(self) -> None:
+        """Set the seeds and call the user's function, as every worker does once."""
+        global _worker_info
+        worker_id, base_seed = self._assignment.worker_id, self._assignment.base_seed
+        rushlight.set_num_threads(1)
+        seed = base_seed + worker_id
+        random.seed(seed)
+        rushlight.manual_seed(seed)
+        seed_numpy(base_seed, worker_id)
+        _worker_info = WorkerInfo(
+            id=worker_id, num_workers=self._assignment.num_workers, seed=seed, dataset=self._assignment.dataset
+        )
+        try:
+            if self._assignment.init_fn is not None:
+                self._assignment.init_fn(worker_id)
+        except Exception:
+            self._failure = ExceptionWrapper(self._where)
+
+    def _start_epoch(self) -> None:
+        given = self._assignment
+        kind = IterableFetcher if given.iterable else MapFetcher
+        try:
+            self._fetcher = kind(given.dataset, given.auto_collation, given.collate_fn, given.drop_last)
+        except Exception:
+            self._failure = self._failure or ExceptionWrapper(self._where)
+
+    def _fetch(self, index: Any) -> Any:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            return failure
+        if self._fetcher is None:
+            return Ended(self._assignment.worker_id)
+        try:
+            return self._fetcher.fetch(index)
+        except Exception as error:
+            if isinstance(error, StopIteration) and self._assignment.iterable:
+                self._fetcher = None
+                return Ended(self._assignment.worker_id)
+            # The wrapper holds text only: a traceback would keep the frames, and the batch, alive.
+            return ExceptionWrapper(self._where)
+
+    def _answer(self, task: int, value: Any) -> None:
+        try:
+            message = self._sender.message(task, value)
+        except Exception:
+            message = self._failure_message(task, value)
+        self._channel.post(message)
+
+    def _failure_message(self, task: int, value: Any) -> bytes:
+        """The message for a result that cannot be pickled, be it a batch or an exception."""
+        failure = ExceptionWrapper(self._where)
+        if isinstance(value, ExceptionWrapper):
+            failure.exc_msg = value.exc_msg
+        try:
+            return self._sender.message(task, failure)
+        except Exception:
+            failure.exc_type = RuntimeError  # a class that exists only here
+            return self._sender.message(task, failure)
+
+    def _next_request(self) -> Request:
+        while not self._requests:
+            events = select.POLLIN | (select.POLLOUT if self._channel.unsent else 0)
+            poll = select.poll()
+            poll.register(self._channel, events)
+            ready = poll.poll(PARENT_CHECK_SECONDS * 1000)
+            if not ready and os.getppid() != self._parent:
+                raise EOFError
+            self._channel.flush()
+            if ready and ready[0][1] & ~select.POLLOUT:
+                self._requests += [pickle.loads(message) for message in self._channel.receive()]
+        return self._requests.popleft()
+
+
+def seed_numpy(base_seed: int, worker_id: int) -> None:
+    """Seed NumPy's global generator differently in every worker, with the state that PyTorch would give it."""
+    import numpy
+
+    mask = 0xFFFFFFFF
+    words = numpy.random.SeedSequence([worker_id, base_seed & mask, base_seed >> 32 & mask, 0])
+    numpy.random.seed(words.generate_state(4))
