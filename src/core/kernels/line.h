@@ -15,6 +15,14 @@ struct Line {
   T& operator[](std::int64_t i) const { return data[i * stride]; }
 };
 
+/// Equal lines side by side: line j starts at data[j * gap].
+template <class T>
+struct Lines {
+  T* data = nullptr;
+  std::int64_t stride = 1, gap = 0;
+  T& at(std::int64_t j, std::int64_t i) const { return data[j * gap + i * stride]; }
+};
+
 /// Working memory for one line: on the stack if short, else from the heap, uninitialised. T is trivial.
 template <class T, std::size_t on_stack = 128>
 class WorkArray {

@@ -2,30 +2,23 @@
 
 #include <atomic>
 
+#include "kernels/cpu.h"
+
 namespace rushlight {
 
 namespace {
 
-bool has_fused_kernels() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-  return false;
-#endif
-}
+bool has_fused_kernels() { return best_isa() != Isa::Baseline; }
 
-std::atomic<int>& choice_of_kernels() {
-  static std::atomic<int> choice{has_fused_kernels() ? 1 : 0};
-  return choice;
+std::atomic<bool>& fused_kernels() {
+  static std::atomic<bool> chosen{has_fused_kernels()};
+  return chosen;
 }
 
 }  // namespace
 
-bool uses_fused_kernels() { return choice_of_kernels().load(std::memory_order_relaxed) != 0; }
+bool uses_fused_kernels() { return fused_kernels().load(std::memory_order_relaxed); }
 
-void force_fused_kernels(int choice) {
-  choice_of_kernels().store(choice < 0 ? has_fused_kernels() : (choice > 0 && has_fused_kernels()),
-                            std::memory_order_relaxed);
-}
+void use_fused_kernels(bool fused) { fused_kernels().store(fused && has_fused_kernels(), std::memory_order_relaxed); }
 
 }  // namespace rushlight

@@ -21,12 +21,12 @@ struct FusedArithmetic {
   static double multiply_add(double x, double y, double z) { return __builtin_fma(x, y, z); }
 };
 
-/// Whether this machine's PyTorch takes its AVX2 kernels: x86-64 with AVX2 and FMA (unless force_fused_kernels said
-/// otherwise).
+/// Whether this machine's PyTorch takes its AVX2 kernels: from x86-64-v3 on (best_isa(); RUSHLIGHT_ISA=baseline says
+/// no, as ATEN_CPU_CAPABILITY=default does to PyTorch).
 bool uses_fused_kernels();
 
-/// For tests: fused kernels (1; the machine must have AVX2 and FMA), the others (0), or what the machine suggests (-1).
-void force_fused_kernels(int choice);
+/// For tests: chooses the fused kernels, where the machine has them, or the others.
+void use_fused_kernels(bool fused);
 
 #if defined(__x86_64__)
 #define RUSHLIGHT_FUSED_TARGET [[gnu::target("avx2,fma")]]
