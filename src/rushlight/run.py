@@ -56,6 +56,8 @@ class _AliasLoader(Loader):
 class _TorchFinder(MetaPathFinder):
     """Answers for PyTorch's names, before any installed PyTorch could."""
 
+    tensor_module = ""  # what Tensor.__module__ was before install()
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -137,6 +139,7 @@ def install() -> None:
         if present is not None and present is not sys.modules.get(ours):
             raise ImportError(f"{root} has been imported from {getattr(present, '__file__', 'elsewhere')}", name=root)
     sys.meta_path.insert(0, _FINDER)
+    _FINDER.tensor_module = rushlight.Tensor.__module__
     rushlight.Tensor.__module__ = "torch"
     _follow_spawned_processes()
 
@@ -148,7 +151,7 @@ def uninstall() -> None:
     sys.meta_path.remove(_FINDER)
     for name in [name for name in sys.modules if _ours(name) is not None]:
         del sys.modules[name]
-    rushlight.Tensor.__module__ = "rushlight"
+    rushlight.Tensor.__module__ = _FINDER.tensor_module
 
 
 class _InstallOnUnpickling:
@@ -227,7 +230,7 @@ def run_module(name: str, arguments: Sequence[str]) -> None:
 
 def _prepare(argv: list[str], first_path: str) -> None:
     sys.argv = argv
-    if not getattr(sys.flags, "safe_path", False):  # python -P: no folder of the program's on the path
+    if not sys.flags.isolated and not getattr(sys.flags, "safe_path", False):  # python -I, python -P
         sys.path[0] = first_path
     install()
 

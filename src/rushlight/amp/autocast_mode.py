@@ -70,8 +70,8 @@ class autocast:
             warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=2)
         elif self.device == "cpu" and self.fast_dtype in (rushlight.bfloat16, rushlight.float16):
             raise NotImplementedError(
-                f"rushlight has no 'torch.autocast(\"cpu\")': operators keep the dtypes of their arguments, none is cast "
-                f"to {self.fast_dtype}; use enabled=False, or cast the model and its inputs"
+                f"rushlight has no 'torch.autocast(\"cpu\")': operators keep the dtypes of their arguments, none is "
+                f"cast to {self.fast_dtype}; use enabled=False, or cast the model and its inputs"
             )
         elif self.device == "cpu":
             message = (

@@ -88,15 +88,14 @@ class _Composer:
     def _place_function(self, index: int, leaves_of_unit: dict[int, list[Node]]) -> None:
         number = self.unit_of[index]
         unit = self.folded.units[number]
-        members = self.folded.members(unit)
-        if index != members[0]:  # placed with the first of its unit
+        if index != self.folded.order[unit.first]:  # placed with the first of its unit
             return
         if unit.is_function:
             node = self.graph.nodes[index]
             box = Box("function", node.name, _saved_lines(node.saved) if self.show_saved else [])
         else:
             box = self._unit_box(unit, leaves_of_unit.get(number, []))
-        self._place(members, box)
+        self._place(self.folded.members(unit), box)
 
     def _tensor_box(self, node: Node) -> Box:
         shape = shape_text(node.shapes[0])
