@@ -1,5 +1,6 @@
 """Neural networks: modules, layers, their functions and initial values."""
 
+from .._missing import lazy_module
 from . import functional, init
 from .modules import *  # noqa: F403
 from .modules import __all__ as _layers
@@ -14,3 +15,5 @@ __all__ = [
     "init",
     *_layers,
 ]
+
+__getattr__, __dir__ = lazy_module(__name__, submodules=("attention", "utils"))

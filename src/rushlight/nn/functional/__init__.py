@@ -28,9 +28,49 @@ from .activation import (
     tanhshrink,
     threshold,
 )
-from .conv import conv_tbc
-from .dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from .affine import bilinear
+from .attention import scaled_dot_product_attention
+from .conv import conv_tbc
+from .ctc import ctc_loss
+from .distance import cosine_similarity, normalize, pairwise_distance, pdist
+from .dropout import (
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+)
+from .embedding import embedding, embedding_bag, one_hot
+from .fold import fold, unfold
+from .grid import affine_grid, grid_sample
+from .gumbel import gumbel_softmax
+from .linear_cross_entropy import linear_cross_entropy
+from .loss import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    gaussian_nll_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+)
+from .margin_loss import (
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from .multi_head_attention import multi_head_attention_forward
 from .native import NAMES
 from .norm import (
     batch_norm,
@@ -67,8 +107,59 @@ from .pooling import (
     max_unpool2d,
     max_unpool3d,
 )
+from .shuffle import (
+    channel_shuffle,
+    native_channel_shuffle,
+    pixel_shuffle,
+    pixel_unshuffle,
+)
+from .upsample import interpolate, upsample, upsample_bilinear, upsample_nearest
 
 __all__ = [
+    "scaled_dot_product_attention",
+    "ctc_loss",
+    "cosine_similarity",
+    "normalize",
+    "pairwise_distance",
+    "pdist",
+    "embedding",
+    "embedding_bag",
+    "one_hot",
+    "fold",
+    "unfold",
+    "affine_grid",
+    "grid_sample",
+    "gumbel_softmax",
+    "linear_cross_entropy",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "gaussian_nll_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "cosine_embedding_loss",
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+    "multi_head_attention_forward",
+    "channel_shuffle",
+    "native_channel_shuffle",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "interpolate",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
