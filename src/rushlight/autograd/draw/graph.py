@@ -116,11 +116,10 @@ class _Walk:
 
     def _add(self, function: Any, edges: list[tuple[Any, int]]) -> int:
         inputs = [(self.function_index[behind], slot) for behind, slot in edges]
-        variable = getattr(function, "variable", None)
         name = function.name().rpartition("::")[2]
-        if variable is not None:
-            inputs.append((self.leaf(variable), 0))
-            node = Node("accumulate", name, [tuple(variable.shape)], inputs)
+        if name == "AccumulateGrad":
+            inputs.append((self.leaf(function.variable), 0))
+            node = Node("accumulate", name, [tuple(function.variable.shape)], inputs)
         else:
             node = Node("function", name, _result_shapes(function), inputs, _saved_tensors(function))
         self.nodes.append(node)
