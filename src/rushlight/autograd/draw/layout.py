@@ -1,9 +1,9 @@
 """Layered drawing of an acyclic graph: ranks, order within ranks, positions, routes.
 
 The framework is Sugiyama's: K. Sugiyama, S. Tagawa, M. Toda, "Methods for visual understanding of hierarchical system
-structures", 1981.  It is our own because the one pure-Python package for it, grandalf, was last released in January 2023
-under the GPL or EPL, and keeps no room for labels.  Positions within ranks are those of `position.py`.  Everything is decided by the order of the input,
-so the same graph always gives the same drawing.
+structures", 1981.  It is our own because the one pure-Python package for it, grandalf, was last released in January
+2023 under the GPL or EPL, and keeps no room for labels.  Positions within ranks are those of `position.py`.
+Everything is decided by the order of the input, so the same graph always gives the same drawing.
 """
 
 from collections.abc import Sequence
