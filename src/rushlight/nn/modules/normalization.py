@@ -222,8 +222,8 @@ class RMSNorm(Module):
         if self.weight is not None:
             init.ones_(self.weight)
 
-    def forward(self, input: Tensor) -> Tensor:
-        return rushlight.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+    def forward(self, x: Tensor) -> Tensor:
+        return rushlight.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
         return ((..., *self.normalized_shape),)
