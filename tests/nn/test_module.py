@@ -77,9 +77,9 @@ def test_names_that_cannot_be_registered(kind):
     register = module.add_module if kind == "module" else getattr(module, f"register_{kind}")
     with pytest.raises(TypeError, match=f"{kind} name should be a string. Got int"):
         register(3, None)
-    with pytest.raises(KeyError, match=r"can\\?.t contain"):
+    with pytest.raises(KeyError, match="t contain"):
         register("a.b", None)
-    with pytest.raises(KeyError, match="can't be empty string"):
+    with pytest.raises(KeyError, match="t be empty string"):
         register("", None)
     with pytest.raises(KeyError, match="attribute 'forward' already exists"):
         register("forward", None)
@@ -88,7 +88,9 @@ def test_names_that_cannot_be_registered(kind):
 
 def test_values_that_cannot_be_registered():
     module = nn.Module()
-    with pytest.raises(TypeError, match=r"cannot assign 'int' object to parameter 'p' \(torch.nn.Parameter or None req"):
+    with pytest.raises(
+        TypeError, match=r"cannot assign 'int' object to parameter 'p' \(torch.nn.Parameter or None req"
+    ):
         module.register_parameter("p", 3)
     with pytest.raises(TypeError, match="object to parameter 'p'"):
         module.register_parameter("p", torch.ones(1))

@@ -64,12 +64,12 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return "Parameter containing:\n" + super().__repr__(*args, **kwargs)
 
     def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
+        from rushlight.io.rebuild import rebuild_parameter, rebuild_parameter_with_state
+
         # The empty dict stands where PyTorch's format once held backward hooks, which are not saved.
         parts = (self.data, self.requires_grad, OrderedDict())
         state = dict(self.__dict__)
-        if state:
-            return rushlight._utils._rebuild_parameter_with_state, (*parts, state)
-        return rushlight._utils._rebuild_parameter, parts
+        return (rebuild_parameter_with_state, (*parts, state)) if state else (rebuild_parameter, parts)
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]
