@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import rushlight
+from rushlight.autograd.function import Function  # not through the package, which imports this module
 
 __all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
@@ -75,7 +76,7 @@ def warn_if_has_hooks(tensor: rushlight.Tensor) -> None:
             )
 
 
-class BackwardHookFunction(rushlight.autograd.Function):
+class BackwardHookFunction(Function):
     """The identity on several tensors as one node, so that one hook sees all their gradients together."""
 
     @staticmethod
