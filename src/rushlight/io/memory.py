@@ -1,6 +1,6 @@
 """The one door between a storage's bytes and the files it is read from and written to.
 
-Everything in this package that moves a tensor's numbers goes through these four functions, so that no other file
+Everything in this package that moves a tensor's numbers goes through these functions, so that no other file
 has to know how a storage owns its memory.
 """
 
@@ -28,9 +28,12 @@ def from_buffer(buffer: Any, offset: int, nbytes: int) -> UntypedStorage:
 
 def as_bytes(storage: UntypedStorage) -> memoryview:
     """The bytes of ``storage`` as a writable view of its memory."""
-    if storage.nbytes() == 0:
-        return memoryview(bytearray())
-    return memoryview(rushlight.empty(0, dtype=rushlight.uint8).set_(storage).numpy())
+    return memoryview(storage)
+
+
+def move_to(storage: UntypedStorage, buffer: Any) -> None:
+    """Move the bytes of ``storage`` into a writable buffer of the same size, for every tensor over them."""
+    storage._move_to(buffer)
 
 
 def swap_bytes(storage: UntypedStorage, width: int) -> None:

@@ -170,7 +170,7 @@ class ZipReader:
             self.fail("it is one disk of several")
         if directory_offset + directory_size > end:
             self.fail(
-                f"its directory of {directory_size} bytes at offset {directory_offset} lies outside the file of {size} bytes"
+                f"its directory of {directory_size} bytes at offset {directory_offset} lies outside of the file's {size}"
             )
         if count * fmt.CENTRAL_HEADER.size > directory_size:
             self.fail(f"{count} records cannot fit into a directory of {directory_size} bytes")

@@ -12,7 +12,8 @@ import rushlight
 from ._utils.collate import default_collate, default_convert
 from ._utils.exception import ExceptionWrapper
 from ._utils.fetch import IterableFetcher, MapFetcher
-from ._utils.worker import Assignment, Ended, Resumed, WorkerInfo, get_worker_info
+from ._utils.request import Assignment, Ended, Resumed
+from ._utils.worker_info import WorkerInfo, get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 

@@ -15,7 +15,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+
+    from ....multiprocessing.shared_file import SharedFile
 
 ALIGNMENT = 64
 MOST_LEASES = 64  # a loader whose batches are all kept copies the rest of them: every mapping costs a descriptor
@@ -29,43 +31,6 @@ class Block(NamedTuple):
 
     offset: int
     capacity: int
-
-
-class SharedFile:
-    """A file without a name that this process and one of its workers map; it can be sent to a spawned process."""
-
-    def __init__(self, descriptor: int | None = None) -> None:
-        self.descriptor = _anonymous_file() if descriptor is None else descriptor
-
-    def __reduce__(self) -> tuple[Callable[[Any], SharedFile], tuple[Any]]:
-        from multiprocessing.reduction import DupFd
-
-        return _receive_file, (DupFd(self.descriptor),)
-
-    def map(self, block: Block) -> mmap.mmap:
-        return mmap.mmap(self.descriptor, block.capacity, offset=block.offset)
-
-    def grow(self, size: int) -> None:
-        os.ftruncate(self.descriptor, size)
-
-    def close(self) -> None:
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
-
-
-def _receive_file(sent: Any) -> SharedFile:
-    return SharedFile(sent.detach())
-
-
-def _anonymous_file() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("rushlight-loader")
-    import tempfile
-
-    descriptor, path = tempfile.mkstemp(prefix="rushlight-loader-")
-    os.unlink(path)
-    return descriptor
 
 
 def _aligned(size: int, unit: int) -> int:
@@ -108,7 +73,7 @@ class BlockWriter:
         block = Block(self._end, _aligned(needed + needed // 8, mmap.ALLOCATIONGRANULARITY))
         self._end += block.capacity
         self._file.grow(self._end)
-        self._mappings[block.offset] = block, self._file.map(block)
+        self._mappings[block.offset] = block, self._file.map(*block)
         return block, dropped
 
     def _drop(self, block: Block) -> int:
@@ -138,7 +103,7 @@ class BlockReader:
             self._mappings.pop(offset, None)
         mapping = self._mappings.get(block.offset)
         if mapping is None:
-            mapping = self._mappings[block.offset] = self._file.map(block)
+            mapping = self._mappings[block.offset] = self._file.map(*block)
         # A new owner per batch: whatever is derived from its memory keeps it alive, and its end is the batch's end.
         owner = numpy.frombuffer(mapping, dtype=numpy.uint8)
         if len(self._leases) < MOST_LEASES:

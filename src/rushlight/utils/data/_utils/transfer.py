@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight
 
 from ....io import memory
+from ....multiprocessing.reductions import check_can_be_sent
 from .shared_block import Block, BlockReader, BlockWriter
 
 if TYPE_CHECKING:
@@ -66,12 +67,7 @@ def _pickler_class() -> type[pickle.Pickler]:
             return NotImplemented
 
         def _reduce_tensor(self, tensor: Any) -> Any:
-            if tensor.requires_grad and not tensor.is_leaf:
-                raise RuntimeError(
-                    "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not "
-                    "support crossing process boundaries.  If you just want to transfer the data, call detach() on "
-                    "the tensor before serializing (e.g., putting it on the queue)."
-                )
+            check_can_be_sent(tensor)
             if tensor.device.type != "cpu" or tensor.__dict__ or tensor.is_conj() or tensor.is_neg():
                 return NotImplemented
             requires_grad, tensor = tensor.requires_grad, tensor.detach()

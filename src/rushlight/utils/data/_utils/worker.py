@@ -8,97 +8,26 @@ import random
 import select
 import sys
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import rushlight
 
 from .channel import Channel
 from .exception import ExceptionWrapper
 from .fetch import IterableFetcher, MapFetcher
-from .shared_block import BlockWriter, SharedFile
+from .request import Assignment, Ended, Fetch, Request, Resume, Resumed
+from .shared_block import BlockWriter
 from .transfer import BatchSender
+from .worker_info import WorkerInfo, get_worker_info, set_worker_info
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Sequence
+
+    from ....multiprocessing.shared_file import SharedFile
+
+__all__ = ["WorkerInfo", "get_worker_info", "work"]
 
 PARENT_CHECK_SECONDS = 5.0
-
-
-class WorkerInfo:
-    """What a worker knows about itself: ``id``, ``num_workers``, ``seed`` and its copy of ``dataset``."""
-
-    id: int
-    num_workers: int
-    seed: int
-    dataset: Any
-    _fixed = False
-
-    def __init__(self, **attributes: Any) -> None:
-        self.__dict__.update(attributes)
-        self._names = tuple(attributes)
-        self._fixed = True
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if self._fixed:
-            raise RuntimeError(f"Cannot assign attributes to {type(self).__name__} objects")
-        super().__setattr__(name, value)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name in self._names)})"
-
-
-_worker_info: WorkerInfo | None = None
-
-
-def get_worker_info() -> WorkerInfo | None:
-    """In a worker of a loader, what it knows about itself; None anywhere else."""
-    return _worker_info
-
-
-class Assignment(NamedTuple):
-    """What a worker is started with."""
-
-    worker_id: int
-    num_workers: int
-    dataset: Any
-    iterable: bool
-    auto_collation: bool
-    collate_fn: Callable[[Any], Any]
-    drop_last: bool
-    base_seed: int
-    init_fn: Callable[[int], None] | None
-
-
-class Ended(NamedTuple):
-    """The answer of a worker whose dataset has no more samples."""
-
-    worker_id: int
-
-
-class Resumed(NamedTuple):
-    """The answer of a worker that starts another epoch: what it sent before belongs to the last one."""
-
-    worker_id: int
-
-
-class Fetch(NamedTuple):
-    """The request for a batch; ``returned`` are blocks that the loader no longer reads."""
-
-    task: int
-    index: Any
-    returned: Sequence[int]
-
-
-class Resume(NamedTuple):
-    """The request to start another epoch."""
-
-
-class Stop(NamedTuple):
-    """The request to end."""
-
-
-Request = Fetch | Resume | Stop
 
 
 def work(assignment: Assignment, sock: socket.socket, file: SharedFile) -> None:
@@ -142,15 +71,16 @@ class _Worker:
 
     def _prepare(self) -> None:
         """Set the seeds and call the user's function, as every worker does once."""
-        global _worker_info
         worker_id, base_seed = self._assignment.worker_id, self._assignment.base_seed
         rushlight.set_num_threads(1)
         seed = base_seed + worker_id
         random.seed(seed)
         rushlight.manual_seed(seed)
         seed_numpy(base_seed, worker_id)
-        _worker_info = WorkerInfo(
-            id=worker_id, num_workers=self._assignment.num_workers, seed=seed, dataset=self._assignment.dataset
+        set_worker_info(
+            WorkerInfo(
+                id=worker_id, num_workers=self._assignment.num_workers, seed=seed, dataset=self._assignment.dataset
+            )
         )
         try:
             if self._assignment.init_fn is not None:

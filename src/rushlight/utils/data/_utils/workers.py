@@ -10,10 +10,12 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+from ....multiprocessing.shared_file import SharedFile
 from .channel import Channel
-from .shared_block import BlockReader, SharedFile, forking_workers
+from .request import Assignment, Fetch, Request, Resume, Stop
+from .shared_block import BlockReader, forking_workers
 from .transfer import BatchReceiver
-from .worker import Assignment, Fetch, Request, Resume, Stop, work
+from .worker import work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
