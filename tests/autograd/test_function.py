@@ -82,7 +82,11 @@ def test_every_function_has_a_node_class_of_its_own(x):
 
 def test_next_functions_have_one_entry_per_tensor(x):
     y = x * 1
-    node = function(lambda ctx, a, k, b, c: a * k, lambda ctx, g: (g, None, None, None)).apply(y, 3, torch.ones(1), x).grad_fn
+    node = (
+        function(lambda ctx, a, k, b, c: a * k, lambda ctx, g: (g, None, None, None))
+        .apply(y, 3, torch.ones(1), x)
+        .grad_fn
+    )
     (first, nr), second, third = node.next_functions
     assert first is y.grad_fn
     assert nr == 0
@@ -301,7 +305,9 @@ def test_save_for_backward_again_replaces(x):
 
 def test_save_for_backward_takes_tensors_only(x):
     for bad, name in ((3, "int"), ([x], "list"), ("a", "str")):
-        with pytest.raises(TypeError, match=f"save_for_backward can only save variables, but argument 0 is of type {name}"):
+        with pytest.raises(
+            TypeError, match=f"save_for_backward can only save variables, but argument 0 is of type {name}"
+        ):
             function(lambda ctx, a, bad=bad: ctx.save_for_backward(bad) or a * 2).apply(x)
 
 

@@ -478,7 +478,9 @@ def test_v_has_the_shapes_of_the_inputs(function):
     x = vector(1.0, 2.0)
     with pytest.raises(RuntimeError, match="v can only be None if the input"):
         function(cube, x)
-    with pytest.raises(RuntimeError, match=r"v has invalid size: should be torch.Size\(\[2\]\) but got torch.Size\(\[3\]\)"):
+    with pytest.raises(
+        RuntimeError, match=r"v has invalid size: should be torch.Size\(\[2\]\) but got torch.Size\(\[3\]\)"
+    ):
         function(cube, x, vector(1.0, 2.0, 3.0))
     with pytest.raises(RuntimeError, match="should contain a single Tensor"):
         function(cube, x, (x, x))

@@ -288,7 +288,10 @@ def test_node_prehook_sees_and_replaces_the_outer(x):
 def test_node_hooks_are_removed(x):
     y = x * 2
     seen = []
-    handles = [y.grad_fn.register_hook(lambda i, o: seen.append("post")), y.grad_fn.register_prehook(lambda o: seen.append("pre"))]
+    handles = [
+        y.grad_fn.register_hook(lambda i, o: seen.append("post")),
+        y.grad_fn.register_prehook(lambda o: seen.append("pre")),
+    ]
     y.sum().backward(retain_graph=True)
     assert seen == ["pre", "post"]
     for handle in handles:

@@ -120,7 +120,12 @@ def test_only_saved_operands_count(x):
 
 
 def test_zero_and_fill_count_as_changes(x):
-    for change in (lambda t: t.zero_(), lambda t: t.fill_(2), lambda t: t.copy_(torch.ones(3)), lambda t: t.clamp_(0, 1)):
+    for change in (
+        lambda t: t.zero_(),
+        lambda t: t.fill_(2),
+        lambda t: t.copy_(torch.ones(3)),
+        lambda t: t.clamp_(0, 1),
+    ):
         y = x * 1
         z = y * y
         change(y)
@@ -150,7 +155,9 @@ def test_leaf_that_requires_grad_is_refused_before_it_changes(x, change):
     assert x._version == 0
 
 
-@pytest.mark.parametrize("view", [lambda t: t[1:], lambda t: t.view(3, 1), lambda t: t.view(3).detach().requires_grad_()])
+@pytest.mark.parametrize(
+    "view", [lambda t: t[1:], lambda t: t.view(3, 1), lambda t: t.view(3).detach().requires_grad_()]
+)
 def test_view_of_a_leaf_is_refused_before_it_changes(x, view):
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation"):
         view(x).add_(1)
@@ -467,8 +474,15 @@ def test_view_made_in_inference_mode_refuses_a_change_outside(x):
 def test_expanded_tensors_refuse_arithmetic_in_place():
     t = torch.zeros(1)
     e = t.expand(4)
-    for change in (lambda: e.add_(1), lambda: e.mul_(2), lambda: e.copy_(torch.ones(4)), lambda: torch.add(e, 1, out=e)):
-        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+    for change in (
+        lambda: e.add_(1),
+        lambda: e.mul_(2),
+        lambda: e.copy_(torch.ones(4)),
+        lambda: torch.add(e, 1, out=e),
+    ):
+        with pytest.raises(
+            RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"
+        ):
             change()
     assert t.item() == 0.0
     e.zero_()
@@ -480,7 +494,10 @@ def test_expanded_tensors_refuse_arithmetic_in_place():
 
 def test_operands_that_overlap_the_target_partly_are_refused():
     t = torch.arange(4.0)
-    with pytest.raises(RuntimeError, match="unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location"):
+    with pytest.raises(
+        RuntimeError,
+        match="unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location",
+    ):
         t[1:].add_(t[:-1])
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
         torch.mul(t[1:], 2, out=t[:-1])

@@ -96,7 +96,7 @@ def check_batched(subject: Subject) -> None:
                 allow_unused=True,
                 is_grads_batched=True,
             )
-        except (RuntimeError, ImportError) as error:
+        except RuntimeError as error:
             raise GradcheckError(
                 f"While computing batched gradients, got: {error}\n\n" + batched_failure("check_batched_grad")
             ) from error

@@ -497,13 +497,15 @@ def _check_options(create_graph: bool, strict: bool, vectorize: bool, strategy: 
 
 def _check_transforms(strategy: str) -> None:
     """Refuse before ``func`` is run what this build lacks."""
-    needed = ["rushlight.func", "rushlight.autograd.forward_ad"] if strategy == "forward-mode" else ["rushlight.func"]
-    for module in needed:
+    needed = {"rushlight.func": "vmap"}
+    if strategy == "forward-mode":
+        needed["rushlight.autograd.forward_ad"] = "make_dual"
+    for module, name in needed.items():
         try:
-            importlib.import_module(module)
-        except ImportError as error:
+            getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as error:
             raise NotImplementedError(
-                f'vectorize=True with strategy="{strategy}" needs {module}, which this build does not have'
+                f'vectorize=True with strategy="{strategy}" needs {module}.{name}, which this build does not have'
             ) from error
 
 

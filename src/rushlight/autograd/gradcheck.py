@@ -156,9 +156,13 @@ def gradgradcheck(
     else:
         cotangents = as_tuple(grad_outputs)
 
+    wanted = [isinstance(arg, Tensor) and arg.requires_grad for arg in arguments]
+
     def gradients(*args: Any) -> tuple[Tensor, ...]:
-        outputs = _differentiable(func(*args[:count]))
-        sources = [arg for arg in args[:count] if isinstance(arg, Tensor) and arg.requires_grad]
+        # Arguments that carry tangents were detached.
+        primals = [arg.requires_grad_() if want else arg for arg, want in zip(args, wanted, strict=False)]
+        outputs = _differentiable(func(*primals))
+        sources = [arg for arg, want in zip(primals, wanted, strict=True) if want]
         grads = rushlight.autograd.grad(outputs, sources, args[count:], create_graph=True, allow_unused=True)
         return tuple([g for g in grads if g is not None])
 

@@ -83,7 +83,9 @@ class Node(abc.ABC):
 
     @classmethod
     def __subclasshook__(cls, subclass: type) -> bool:
-        return issubclass(subclass, _C._Node) if cls is Node else NotImplemented
+        if cls is Node and issubclass(subclass, _C._Node):
+            return True
+        return NotImplemented  # classes that derive from Node itself
 
 
 class GradientEdge(NamedTuple):
