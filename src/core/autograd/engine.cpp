@@ -23,9 +23,12 @@ struct Task {
   }
 };
 
+class Run;
+
 namespace {
 thread_local Node* running_node = nullptr;
 thread_local int depth = 0;
+thread_local Run* innermost = nullptr;
 constexpr int max_depth = 40;  // runs nested on one stack; deeper ones get a stack of their own
 
 struct Later {  // the ready node with the greatest sequence number is on top
@@ -39,8 +42,10 @@ bool reusable(const Tensor& g) {
 
 class Run {
  public:
-  Run(const BackwardOptions& options) : options_(options) {}
+  explicit Run(const BackwardOptions& options) : id(++count_of_runs), options_(options), outer_(std::exchange(innermost, this)) {}
+  Run(const Run&) = delete;
   ~Run() {
+    innermost = outer_;
     for (auto& chunk : chunks_)
       for (std::size_t i = 0; i < chunk.used; ++i)
         if (chunk.tasks[i].node->task == &chunk.tasks[i]) chunk.tasks[i].node->task = nullptr;
@@ -68,7 +73,15 @@ class Run {
     return caught;
   }
 
+  bool runs(Node* node) {
+    Task* task = find(node);
+    return task && task->needed;
+  }
+
+  const std::int64_t id;
+
  private:
+  static inline std::int64_t count_of_runs = -1;
   struct Chunk {
     std::unique_ptr<Task[]> tasks;
     std::size_t used = 0, size = 0;
@@ -296,6 +309,7 @@ class Run {
   }
 
   const BackwardOptions& options_;
+  Run* outer_;
   std::vector<GraphPoint>* roots_ = nullptr;
   TensorList* caught_ = nullptr;
   std::vector<Chunk> chunks_;
@@ -304,6 +318,8 @@ class Run {
 };
 
 Node* current_node() { return running_node; }
+std::int64_t current_run() { return innermost ? innermost->id : -1; }
+bool will_run(Node* node) { return innermost && innermost->runs(node); }
 
 namespace {
 TensorList run_here(std::vector<GraphPoint>& roots, TensorList& grads, const BackwardOptions& options) {

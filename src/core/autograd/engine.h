@@ -32,5 +32,9 @@ void run_on_fresh_stack(void (*f)(void*), void* argument);
 
 /// The node that is being run on this thread, or null.
 Node* current_node();
+/// The number of the innermost run on this thread, -1 outside of backward.
+std::int64_t current_run();
+/// True where the innermost run on this thread will run the node (or has).
+bool will_run(Node* node);
 
 }  // namespace rushlight

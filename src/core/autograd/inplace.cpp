@@ -75,10 +75,14 @@ void copy_slices_release(Node* node) {
 
 NodeKind CopySlices::kind{"CopySlices", &copy_slices_apply, &copy_slices_destroy, &copy_slices_visit, &copy_slices_release};
 
+bool mutations_watched = false;
+
 void check_inplace(Tensor& t, bool records) {
   if (t.has(Inference) && !inference_mode())
     fail("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing inplace update. "
          "See https://github.com/pytorch/rfcs/pull/17 for more details.");
+  if (mutations_watched) [[unlikely]]
+    before_mutation(t);
   if (!modes.grad) return;
   bool has_grad = t.requires_grad();
   if (!records && !has_grad && !is_view(t)) return;

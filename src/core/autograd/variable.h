@@ -62,6 +62,10 @@ struct AccumulateGrad : Node {
 
 // in-place changes (autograd/inplace.cpp)
 
+/// embedding: told of each tensor that is about to change, while somebody watches (allow_mutation_on_saved_tensors).
+void before_mutation(Tensor& t);
+extern bool mutations_watched;
+
 /// Refuses what may not be changed in place, before anything is changed. `records`: the change will be recorded.
 void check_inplace(Tensor& t, bool records);
 /// After a change: bumps the version; where `node` is not null, makes it the history of `t` (through its base where `t`

@@ -591,7 +591,7 @@ void add_all(Adder add) {
   binary_loops<TruncDivide, RUSHLIGHT_REALS>(add, "trunc_divide");
   binary_loops<Remainder, RUSHLIGHT_REALS>(add, "remainder");
   binary_loops<Fmod, RUSHLIGHT_REALS>(add, "fmod");
-  binary_loops<IntPow, bool, RUSHLIGHT_INTS>(add, "pow");
+  binary_loops<IntPow, bool, RUSHLIGHT_INTS>(add, "power");
   binary_loops<Maximum, bool, RUSHLIGHT_REALS>(add, "maximum");
   binary_loops<Minimum, bool, RUSHLIGHT_REALS>(add, "minimum");
   binary_loops<Fmax, bool, RUSHLIGHT_REALS>(add, "fmax");

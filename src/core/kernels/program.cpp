@@ -254,9 +254,14 @@ static void raise_division(const Kernel&) {
   }
 }
 
+/// The thread's blocks. On the heap: thread-local memory of a loaded library is scarce.
 static std::byte* scratch() {
-  alignas(64) static thread_local std::byte memory[scratch_bytes];
-  return memory;
+  struct alignas(64) Blocks {
+    std::byte bytes[scratch_bytes];
+  };
+  static thread_local std::unique_ptr<Blocks> memory;
+  if (!memory) memory = std::make_unique_for_overwrite<Blocks>();
+  return memory->bytes;
 }
 
 void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps) {

@@ -7,6 +7,7 @@
 #include "kernels/nest.h"
 #include "kernels/parallel.h"
 #include "operators/operators.h"
+#include "operators/registry.h"
 
 namespace rushlight {
 
@@ -185,5 +186,53 @@ void refuse_overlapping_write(const Tensor& t) {
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the "
         "operation.");
 }
+
+// ---- the operators
+
+namespace {
+
+TensorRef clone_op(const Tensor& t, MemoryFormat format) {
+  if (format == MemoryFormat::Contiguous) {
+    TensorRef out = empty(t.sizes(), t.dtype);
+    copy_numbers(*out, t);
+    return record("CloneBackward0", out, {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
+  }
+  return clone(t);
+}
+TensorRef contiguous_op(const Tensor& t, MemoryFormat) { return contiguous(t); }
+TensorRef copy_op(Tensor& self, const Tensor& from, bool) {
+  copy_into(self, from);
+  return TensorRef(&self);
+}
+TensorRef type_op(const Tensor& t, DType dtype, bool, bool copy, MemoryFormat) { return convert(t, dtype, copy); }
+TensorRef to_device(const Tensor& t, Device, std::optional<DType> dtype, bool, bool copy, MemoryFormat) { return convert(t, dtype.value_or(t.dtype), copy); }
+TensorRef to_like(const Tensor& t, const Tensor& other, bool, bool copy) { return convert(t, other.dtype, copy); }
+template <DType d>
+TensorRef to_type(const Tensor& t, MemoryFormat) {
+  return cast(t, d);
+}
+TensorRef type_as(const Tensor& t, const Tensor& other) { return cast(t, other.dtype); }
+
+const Define copies[] = {
+    {"clone(Tensor self, *, memory_format memory_format=None)", &clone_op, Both, "A copy that gradients flow through."},
+    {"contiguous(Tensor self, *, memory_format memory_format=None)", &contiguous_op, Method, "The tensor in row-major order: itself where it is."},
+    {"copy_(Tensor self, Tensor src, bool non_blocking=False)", &copy_op, Method, "Overwrites the numbers with those of src, broadcast and converted."},
+    {"to(Tensor self, dtype dtype, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None)", &type_op, Method, "The tensor in another type (devices: the CPU alone)."},
+    {"to(Tensor self, Tensor other, bool non_blocking=False, bool copy=False)", &to_like, Method},
+    {"to(Tensor self, device device=None, dtype? dtype=None, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None)", &to_device, Method},
+    {"type_as(Tensor self, Tensor other)", &type_as, Method, "The tensor in the type of another."},
+    {"float(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Float32>, Method, "to(float32)"},
+    {"double(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Float64>, Method, "to(float64)"},
+    {"half(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Float16>, Method, "to(float16)"},
+    {"bfloat16(Tensor self, *, memory_format memory_format=None)", &to_type<DType::BFloat16>, Method, "to(bfloat16)"},
+    {"int(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int32>, Method, "to(int32)"},
+    {"long(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int64>, Method, "to(int64)"},
+    {"short(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int16>, Method, "to(int16)"},
+    {"char(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int8>, Method, "to(int8)"},
+    {"byte(Tensor self, *, memory_format memory_format=None)", &to_type<DType::UInt8>, Method, "to(uint8)"},
+    {"bool(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Bool>, Method, "to(bool)"},
+};
+
+}  // namespace
 
 }  // namespace rushlight

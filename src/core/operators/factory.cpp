@@ -5,6 +5,8 @@
 
 #include "kernels/nest.h"
 #include "kernels/parallel.h"
+#include "operators/operators.h"
+#include "operators/registry.h"
 
 namespace rushlight {
 
@@ -91,5 +93,92 @@ TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step, DTy
   });
   return out;
 }
+
+// ---- the operators
+
+namespace {
+
+using OptionalType = std::optional<DType>;
+
+TensorRef with_grad(TensorRef t, bool requires_grad) {
+  if (!requires_grad) return t;
+  check(is_differentiable(t->dtype), "Only Tensors of floating point and complex dtype can require gradients");
+  t->set(RequiresGrad, true);
+  return t;
+}
+
+TensorRef empty_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
+  return with_grad(empty(size, dtype.value_or(default_dtype)), requires_grad);
+}
+TensorRef zeros_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  return with_grad(zeros(size, dtype.value_or(default_dtype)), requires_grad);
+}
+TensorRef ones_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  return with_grad(ones(size, dtype.value_or(default_dtype)), requires_grad);
+}
+TensorRef full_op(const Dims& size, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  return with_grad(full(size, value, dtype.value_or(value.dtype())), requires_grad);
+}
+TensorRef empty_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
+  return with_grad(empty_like(t, dtype.value_or(t.dtype)), requires_grad);
+}
+TensorRef zeros_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
+  TensorRef out = empty_like(t, dtype.value_or(t.dtype));
+  fill_numbers(*out, 0);
+  return with_grad(out, requires_grad);
+}
+TensorRef ones_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
+  TensorRef out = empty_like(t, dtype.value_or(t.dtype));
+  fill_numbers(*out, 1);
+  return with_grad(out, requires_grad);
+}
+TensorRef full_like_op(const Tensor& t, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
+  TensorRef out = empty_like(t, dtype.value_or(t.dtype));
+  fill_numbers(*out, value);
+  return with_grad(out, requires_grad);
+}
+
+DType range_type(const Scalar& a, const Scalar& b, const Scalar& c, OptionalType dtype) {
+  if (dtype) return *dtype;
+  return a.is_integral() && b.is_integral() && c.is_integral() ? DType::Int64 : default_dtype;
+}
+TensorRef arange_end(const Scalar& end, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  return with_grad(arange(0, end, 1, range_type(0, end, 1, dtype)), requires_grad);
+}
+TensorRef arange_op(const Scalar& start, const Scalar& end, const Scalar& step, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  return with_grad(arange(start, end, step, range_type(start, end, step, dtype)), requires_grad);
+}
+
+TensorRef fill_op(Tensor& t, const Scalar& value) {
+  check_inplace(t, false);
+  Ref<Node> node;
+  if (needs_record(t)) {
+    const Tensor* inputs[] = {&t};
+    node = Ref<Node>::adopt(make_lambda_node("FillBackward0", inputs, {}, 1, [](Vjp& v) { v.set(0, zeros_like(*v.grad())); }));
+  }
+  fill_numbers(t, value);
+  finish_inplace(t, std::move(node), "fill_");
+  return TensorRef(&t);
+}
+TensorRef zero_op(Tensor& t) { return fill_op(t, 0); }
+
+#define RUSHLIGHT_FACTORY "dtype? dtype=None, layout layout=None, device device=None, bool requires_grad=False, bool pin_memory=False"
+
+const Define factories[] = {
+    {"empty(int[] size, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &empty_op, Function | Out, "Uninitialised numbers."},
+    {"zeros(int[] size, *, " RUSHLIGHT_FACTORY ")", &zeros_op, Function | Out, "Zeros."},
+    {"ones(int[] size, *, " RUSHLIGHT_FACTORY ")", &ones_op, Function | Out, "Ones."},
+    {"full(int[] size, Scalar fill_value, *, " RUSHLIGHT_FACTORY ")", &full_op, Function | Out, "One number everywhere."},
+    {"empty_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &empty_like_op, Function, "Uninitialised, shaped like another tensor."},
+    {"zeros_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &zeros_like_op, Function, "Zeros, shaped like another tensor."},
+    {"ones_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &ones_like_op, Function, "Ones, shaped like another tensor."},
+    {"full_like(Tensor self, Scalar fill_value, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &full_like_op, Function, "One number, shaped like another tensor."},
+    {"arange(Scalar end, *, " RUSHLIGHT_FACTORY ")", &arange_end, Function | Out, "start, start + step, ... below end."},
+    {"arange(Scalar start, Scalar end, Scalar step=1, *, " RUSHLIGHT_FACTORY ")", &arange_op, Function | Out},
+    {"fill_(Tensor self, Scalar value)", &fill_op, Both, "Sets every element."},
+    {"zero_(Tensor self)", &zero_op, Both, "Sets every element to 0."},
+};
+
+}  // namespace
 
 }  // namespace rushlight

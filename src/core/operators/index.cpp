@@ -5,6 +5,7 @@
 #include "kernels/nest.h"
 #include "kernels/parallel.h"
 #include "operators/operators.h"
+#include "operators/registry.h"
 
 namespace rushlight {
 
@@ -294,5 +295,15 @@ void index_put_inplace(Tensor& t, const TensorList& indices, const Tensor& value
   put(t, p, *source, accumulate);
   finish_inplace(t, std::move(node), "index_put_");
 }
+
+// ---- the operators
+
+namespace {
+
+const Define indexing[] = {
+    {"nonzero(Tensor self)", &nonzero, Both | Out, "The positions of what is not zero, one row each."},
+};
+
+}  // namespace
 
 }  // namespace rushlight

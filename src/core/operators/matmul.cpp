@@ -2,6 +2,7 @@
 
 #include "kernels/gemm.h"
 #include "operators/operators.h"
+#include "operators/registry.h"
 
 namespace rushlight {
 namespace {
@@ -73,5 +74,17 @@ TensorRef matmul(const Tensor& a, const Tensor& b) {
   sizes.push_back(b.size(b.ndim - 1));
   return reshape(*bmm(*folded(a), *folded(b)), sizes);
 }
+
+// ---- the operators
+
+namespace {
+
+const Define products[] = {
+    {"mm(Tensor self, Tensor mat2)", &mm, Both | Out, "The product of two matrices."},
+    {"bmm(Tensor self, Tensor mat2)", &bmm, Both | Out, "The products of two batches of matrices."},
+    {"matmul(Tensor self, Tensor other)", &matmul, Both | Out, "The product of vectors, matrices and batches of matrices."},
+};
+
+}  // namespace
 
 }  // namespace rushlight

@@ -56,6 +56,14 @@ struct PointwiseOp {
   bool has_derivative[4] = {};
   NodeKind kind;
 
+  std::string params[4];               ///< names of the operands in Python
+  bool has_default[4] = {};
+  Scalar defaults[4];
+  PointwiseOp* scaled = nullptr;       ///< of add and sub: the form with alpha
+  PointwiseOp* floored = nullptr;      ///< of div: the forms with rounding_mode
+  PointwiseOp* truncated = nullptr;
+  bool is_power = false;               ///< pow: the exponent chooses the operator (arithmetic.h)
+
   Kernel* fast[dtype_count] = {};      ///< all promoted inputs of one type, natural output
   DType fast_out[dtype_count] = {};
   std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> kernels;

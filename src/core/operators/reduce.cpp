@@ -2,6 +2,7 @@
 
 #include "kernels/reduction.h"
 #include "operators/operators.h"
+#include "operators/registry.h"
 
 namespace rushlight {
 namespace {
@@ -43,5 +44,21 @@ TensorRef sum(const Tensor& t, IntSpan dims, bool keepdim, std::optional<DType> 
     v.set(0, expand(equal(g.sizes(), kept) ? g : *view(g, kept), from));
   });
 }
+
+// ---- the operators
+
+namespace {
+
+TensorRef sum_all(const Tensor& t, std::optional<DType> dtype) { return sum(t, {}, false, dtype); }
+TensorRef sum_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
+  return sum(t, dim ? IntSpan(*dim) : IntSpan(), keepdim, dtype);
+}
+
+const Define reductions[] = {
+    {"sum(Tensor self, *, dtype? dtype=None)", &sum_all, Both | Out, "The sum of all elements, or over dimensions."},
+    {"sum(Tensor self, int[]? dim, bool keepdim=False, *, dtype? dtype=None)", &sum_dims, Both | Out},
+};
+
+}  // namespace
 
 }  // namespace rushlight

@@ -1,9 +1,11 @@
 #include "operators/view.h"
 
+#include <limits>
 #include <numeric>
 
 #include "kernels/nest.h"
 #include "operators/operators.h"
+#include "operators/registry.h"
 
 namespace rushlight {
 namespace {
@@ -414,5 +416,126 @@ TensorRef as_strided_scatter(const Tensor& t, const Tensor& window_numbers, IntS
     if (v.needs(1)) v.set(1, contiguous(*as_strided(*g, ws, wt, g->offset + offset)));
   });
 }
+
+// ---- the operators
+
+namespace {
+
+TensorRef movedim(const Tensor& t, const Dims& source, const Dims& destination) {
+  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source, " dims) should contain the same number of dims as destination (", destination, " dims)");
+  Dims order(t.ndim, -1);
+  std::uint64_t from = 0;
+  for (int i = 0; i < source.size(); ++i) {
+    int s = wrap_dim(source[i], t.ndim), d = wrap_dim(destination[i], t.ndim);
+    check(!((from >> s) & 1), "movedim: repeated dim in `source` (", source, ")");
+    check(t.ndim == 0 || order[d] == -1, "movedim: repeated dim in `destination` (", destination, ")");
+    from |= std::uint64_t(1) << s;
+    if (t.ndim) order[d] = s;
+  }
+  for (int i = 0, next = 0; i < t.ndim; ++i) {
+    if (order[i] >= 0) continue;
+    while ((from >> next) & 1) ++next;
+    order[i] = next++;
+  }
+  return permute(t, order);
+}
+
+TensorRef squeeze_all(const Tensor& t) {
+  Dims sizes, strides;
+  for (int i = 0; i < t.ndim; ++i)
+    if (t.size(i) != 1) {
+      sizes.push_back(t.size(i));
+      strides.push_back(t.stride(i));
+    }
+  return recorded_view("SqueezeBackward0", t, window(t, sizes, strides, t.offset), [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+}
+
+TensorRef squeeze_dims(const Tensor& t, const Dims& dims) {
+  std::uint64_t mask = 0;
+  for (auto d : dims) mask |= std::uint64_t(1) << wrap_dim(d, t.ndim);
+  Dims sizes, strides;
+  for (int i = 0; i < t.ndim; ++i)
+    if (t.size(i) != 1 || !((mask >> i) & 1)) {
+      sizes.push_back(t.size(i));
+      strides.push_back(t.stride(i));
+    }
+  return recorded_view("SqueezeBackward2", t, window(t, sizes, strides, t.offset), [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+}
+
+TensorRef flatten(const Tensor& t, std::int64_t start_, std::int64_t end_) {
+  if (t.ndim == 0) return reshape(t, Dims{1});
+  int start = wrap_dim(start_, t.ndim), end = wrap_dim(end_, t.ndim);
+  check(start <= end, "flatten() has invalid args: start_dim cannot come after end_dim");
+  if (start == end) return TensorRef(const_cast<Tensor*>(&t));
+  Dims sizes;
+  std::int64_t run = 1;
+  for (int i = 0; i < t.ndim; ++i) {
+    if (i >= start && i <= end) {
+      run *= t.size(i);
+      if (i == end) sizes.push_back(run);
+    } else {
+      sizes.push_back(t.size(i));
+    }
+  }
+  return reshape(t, sizes);
+}
+
+TensorRef t_op(const Tensor& t) {
+  check(t.ndim <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", int(t.ndim), "D");
+  return transpose(t, 0, t.ndim == 2 ? 1 : 0);
+}
+
+TensorRef slice_op(const Tensor& t, std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end, std::int64_t step) {
+  return slice(t, dim, start.value_or(0), end.value_or(std::numeric_limits<std::int64_t>::max()), step);
+}
+
+TensorRef as_strided_op(const Tensor& t, const Dims& size, const Dims& stride, std::optional<std::int64_t> offset) {
+  return as_strided(t, size, stride, offset.value_or(t.offset));
+}
+
+TensorRef expand_op(const Tensor& t, const Dims& size, bool) { return expand(t, size); }
+TensorRef expand_op_plain(const Tensor& t, const Dims& size) { return expand(t, size); }
+TensorRef view_op(const Tensor& t, const Dims& size) { return view(t, size); }
+TensorRef reshape_op(const Tensor& t, const Dims& shape) { return reshape(t, shape); }
+TensorRef permute_op(const Tensor& t, const Dims& dims) { return permute(t, dims); }
+TensorRef expand_as(const Tensor& t, const Tensor& other) { return expand(t, other.sizes()); }
+TensorRef view_as_op(const Tensor& t, const Tensor& other) { return view(t, other.sizes()); }
+TensorRef reshape_as(const Tensor& t, const Tensor& other) { return reshape(t, other.sizes()); }
+TensorRef sum_to_size_op(const Tensor& t, const Dims& size) { return sum_to_size(t, size); }
+TensorRef movedim_int(const Tensor& t, std::int64_t source, std::int64_t destination) { return movedim(t, Dims{source}, Dims{destination}); }
+
+const Define views[] = {
+    {"view(Tensor self, int[] size)", &view_op, Method, "The same numbers in another shape; raises where that needs a copy."},
+    {"view_as(Tensor self, Tensor other)", &view_as_op, Method, "view(other.shape)"},
+    {"reshape(Tensor self, int[] shape)", &reshape_op, Both, "The same numbers in another shape; a view where possible, else a copy."},
+    {"reshape_as(Tensor self, Tensor other)", &reshape_as, Method, "reshape(other.shape)"},
+    {"expand(Tensor self, int[] size, *, bool implicit=False)", &expand_op, Method, "A view that repeats dimensions of size 1 without copying."},
+    {"expand_as(Tensor self, Tensor other)", &expand_as, Method, "expand(other.shape)"},
+    {"broadcast_to(Tensor self, int[] size)", &expand_op_plain, Both, "expand(size)"},
+    {"permute(Tensor self, int[] dims)", &permute_op, Both, "A view with the dimensions in another order."},
+    {"transpose(Tensor self, int dim0, int dim1)", &transpose, Both, "A view with two dimensions exchanged."},
+    {"swapaxes(Tensor self, int axis0, int axis1)", &transpose, Both, "transpose"},
+    {"swapdims(Tensor self, int dim0, int dim1)", &transpose, Both, "transpose"},
+    {"t(Tensor self)", &t_op, Both, "A matrix transposed; vectors as they are."},
+    {"movedim(Tensor self, int source, int destination)", &movedim_int, Both, "A view with dimensions moved."},
+    {"movedim(Tensor self, int[] source, int[] destination)", &movedim, Both},
+    {"moveaxis(Tensor self, int source, int destination)", &movedim_int, Both, "movedim"},
+    {"moveaxis(Tensor self, int[] source, int[] destination)", &movedim, Both},
+    {"select(Tensor self, int dim, int index)", &select, Both, "A view of one index along a dimension."},
+    {"narrow(Tensor self, int dim, int start, int length)", &narrow, Both, "A view of a range along a dimension."},
+    {"slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1)", &slice_op, Method, "A view of a slice along a dimension."},
+    {"squeeze(Tensor self)", &squeeze_all, Both, "A view without dimensions of size 1."},
+    {"squeeze(Tensor self, int dim)", &squeeze, Both},
+    {"squeeze(Tensor self, int[] dim)", &squeeze_dims, Both},
+    {"unsqueeze(Tensor self, int dim)", &unsqueeze, Both, "A view with a dimension of size 1 put in."},
+    {"flatten(Tensor self, int start_dim=0, int end_dim=-1)", &flatten, Both, "Dimensions from start_dim to end_dim made one."},
+    {"unbind(Tensor self, int dim=0)", &unbind, Both, "Views of all indices along a dimension."},
+    {"as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None)", &as_strided_op, Both, "A view by sizes, strides and offset in the storage."},
+    {"sum_to_size(Tensor self, int[] size)", &sum_to_size_op, Method, "The sum over dimensions that broadcasting from size would have added."},
+    {"detach(Tensor self)", &detach, Both, "The same numbers, outside of the graph; shares the version counter."},
+    {"alias(Tensor self)", &alias_view, Function, "A view of the whole tensor."},
+};
+
+}  // namespace
 
 }  // namespace rushlight

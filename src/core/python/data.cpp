@@ -78,7 +78,29 @@ PyObject* list_of(const Tensor& t, int dim, const std::byte* at) {
   return list.detach();
 }
 
+/// _tensor_from_data(data, dtype | None, copy, device)
+PyObject* from_data(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guarded([&]() -> PyObject* {
+    check_type(nargs == 4, "_tensor_from_data takes 4 arguments");
+    std::optional<DType> dtype;
+    DType d;
+    if (args[1] != Py_None) {
+      check_type(try_dtype(args[1], d), "tensor(): argument 'dtype' must be torch.dtype, not ", Py_TYPE(args[1])->tp_name);
+      dtype = d;
+    }
+    check_device(args[3]);
+    return wrap(tensor_from_data(args[0], dtype, args[2] == Py_True));
+  });
+}
+
+PyMethodDef methods[] = {
+    {"_tensor_from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_data)), METH_FASTCALL, "A tensor of nested numbers, an array or a tensor."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 }  // namespace
+
+void init_data(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }
 
 TensorRef tensor_from_data(PyObject* data, std::optional<DType> dtype, bool copy) {
   if (is_tensor(data)) {

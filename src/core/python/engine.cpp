@@ -153,7 +153,37 @@ PyObject* increment_version(PyObject*, PyObject* o) {
   });
 }
 
+// Backward runs on the thread that calls it; the switch is kept for programs that read it back.
+thread_local bool multithreading = true;
+PyObject* set_multithreading(PyObject*, PyObject* v) {
+  int on = PyObject_IsTrue(v);
+  if (on < 0) return nullptr;
+  multithreading = on;
+  Py_RETURN_NONE;
+}
+PyObject* is_multithreading(PyObject*, PyObject*) { return PyBool_FromLong(multithreading); }
+PyObject* current_run_id(PyObject*, PyObject*) { return PyLong_FromLongLong(current_run()); }
+PyObject* will_execute(PyObject*, PyObject* node) {
+  return guarded([&] {
+    check_type(is_node(node), "_will_engine_execute_node expects a node, not ", Py_TYPE(node)->tp_name);
+    check(current_run() >= 0, "_will_engine_execute_node should only be called during the backward pass");
+    return PyBool_FromLong(will_run(node_of(node)));
+  });
+}
+
+PyObject* mutation_hook = nullptr;
+PyObject* set_mutation_hook(PyObject*, PyObject* hook) {
+  Py_XSETREF(mutation_hook, hook == Py_None ? nullptr : Py_NewRef(hook));
+  mutations_watched = mutation_hook != nullptr;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
+    {"_is_multithreading_enabled", is_multithreading, METH_NOARGS, nullptr},
+    {"_set_multithreading_enabled", set_multithreading, METH_O, nullptr},
+    {"_current_graph_task_id", current_run_id, METH_NOARGS, "The number of the backward run on this thread, or -1."},
+    {"_will_engine_execute_node", will_execute, METH_O, "Will the current backward run this node?"},
+    {"_set_before_mutation_hook", set_mutation_hook, METH_O, "hook(tensor) is called before each in-place change; None ends it."},
     {"_run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run)), METH_FASTCALL, "Runs the engine."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled(): are operations recorded on this thread?"},
@@ -173,3 +203,14 @@ PyMethodDef methods[] = {
 void init_engine(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }
 
 }  // namespace rushlight::python
+
+namespace rushlight {
+
+void before_mutation(Tensor& t) {
+  using namespace python;
+  Owned hook = Owned::borrow(mutation_hook);
+  Owned done(PyObject_CallOneArg(hook, object_of(&t)));
+  if (!done) throw PythonError();
+}
+
+}  // namespace rushlight

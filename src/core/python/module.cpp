@@ -79,6 +79,7 @@ NB_MODULE(_C, m) {
     init_engine(m.ptr());
     init_pointwise(m.ptr());
     init_numpy(m.ptr());
+    init_data(m.ptr());
     init_storage_type(m.ptr());
     add_operators(m);
   } catch (...) {

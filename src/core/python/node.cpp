@@ -32,7 +32,10 @@ int node_clear_cycles(PyObject* self) {
   return 0;
 }
 
-PyObject* node_repr(PyObject* self) { return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, self); }
+PyObject* node_repr(PyObject* self) {
+  std::string_view type = Py_TYPE(self)->tp_name;
+  return PyUnicode_FromFormat("<%s object at %p>", type.data() + (type.rfind('.') + 1), self);
+}
 
 PyObject* name(PyObject* self, PyObject*) {
   Node* node = node_of(self);

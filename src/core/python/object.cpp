@@ -32,7 +32,7 @@ void run_on_fresh_stack(void (*f)(void*), void* argument) {
     Modes modes;
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
     std::exception_ptr error;
-  } call{f, argument, modes};
+  } call{f, argument, modes, nullptr, nullptr, nullptr, nullptr};
   {
     Unlocked unlocked;
     std::thread thread([&call] {

@@ -418,51 +418,83 @@ PyObject* registry_call(PyObject* self, PyObject* const* args, std::size_t nargs
   return call_operator(*o->op, args, PyVectorcall_NARGS(nargsf), kwnames, o->inplace);
 }
 
-/// exp(x), mul(x, y, out=z): tensors and numbers by position or name.
+/// What a call of a pointwise operator gives: operands by position or name, and the keywords that choose a form.
+struct PointwiseArguments {
+  PointwiseOp* op;
+  Operand in[4];
+  bool have[4] = {};
+  Tensor* out = nullptr;
+
+  PointwiseArguments(PointwiseOp& chosen, bool inplace, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) : op(&chosen) {
+    check_type(nargs <= op->n_in, op->name, "() takes ", op->n_in, " positional argument", op->n_in == 1 ? "" : "s", " but ", nargs, nargs == 1 ? " was" : " were", " given");
+    for (Py_ssize_t i = 0; i < nargs; ++i) take(int(i), args[i]);
+    if (kwnames)
+      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) keyword(PyTuple_GET_ITEM(kwnames, k), args[nargs + k], inplace);
+    bool any = false;
+    for (int i = 0; i < op->n_in; ++i) {
+      if (!have[i]) {
+        check_type(op->has_default[i], op->name, "() missing 1 required positional arguments: \"", op->params[i], "\"");
+        in[i] = Operand(op->defaults[i]);
+      }
+      any = any || in[i].tensor;
+    }
+    check_type(any, op->name, "(): argument '", op->params[0], "' (position 1) must be Tensor, not ", nargs ? Py_TYPE(args[0])->tp_name : "nothing");
+  }
+
+ private:
+  void take(int i, PyObject* v) {
+    check_type(try_operand(v, in[i]), op->name, "(): argument '", op->params[i], "' (position ", i + 1, ") must be Tensor, not ", Py_TYPE(v)->tp_name);
+    have[i] = true;
+  }
+
+  void keyword(PyObject* key, PyObject* v, bool inplace) {
+    auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(key, text) == 0; };
+    if (is("out") && !inplace) {
+      if (v == Py_None) return;
+      check_type(is_tensor(v), op->name, "(): argument 'out' must be Tensor, not ", Py_TYPE(v)->tp_name);
+      out = tensor_of(v);
+      return;
+    }
+    if (is("alpha") && op->scaled) {
+      Scalar alpha = as_scalar(v, "alpha");
+      if (alpha.is(1)) return;
+      op = op->scaled;
+      in[2] = Operand(alpha);
+      have[2] = true;
+      return;
+    }
+    if (is("rounding_mode") && op->floored) {
+      if (v == Py_None) return;
+      check_type(PyUnicode_Check(v), op->name, "(): argument 'rounding_mode' must be str, not ", Py_TYPE(v)->tp_name);
+      std::string mode = text_of(v);
+      check(mode == "floor" || mode == "trunc", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
+      op = mode == "floor" ? op->floored : op->truncated;
+      return;
+    }
+    int i = 0;
+    while (i < op->n_in && !is(op->params[i].c_str())) ++i;
+    if (i == op->n_in && (is("self") || is("x"))) i = 0;
+    check_type(i < op->n_in && !have[i], op->name, "() got an unexpected keyword argument '", text_of(key), "'");
+    take(i, v);
+  }
+};
+
+/// exp(x), mul(x, y, out=z), add(x, y, alpha=2), x.exp_()
 PyObject* pointwise_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     auto* o = operator_of(self);
-    PointwiseOp& op = *o->pointwise;
-    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-    Operand in[4];
-    bool have[4] = {};
-    Tensor* out = nullptr;
-    check_type(nargs <= op.n_in, op.name, "() takes ", op.n_in, " positional argument", op.n_in == 1 ? "" : "s", " but ", nargs, nargs == 1 ? " was" : " were", " given");
-    static const char* const names[4] = {"input", "other", "third", "fourth"};
-    auto take = [&](int i, PyObject* v) {
-      check_type(try_operand(v, in[i]), op.name, "(): argument '", names[i], "' (position ", i + 1, ") must be Tensor, not ", Py_TYPE(v)->tp_name);
-      have[i] = true;
-    };
-    for (Py_ssize_t i = 0; i < nargs; ++i) take(int(i), args[i]);
-    if (kwnames) {
-      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
-        PyObject *key = PyTuple_GET_ITEM(kwnames, k), *v = args[nargs + k];
-        auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(key, text) == 0; };
-        if (is("out") && !o->inplace) {
-          if (v == Py_None) continue;
-          check_type(is_tensor(v), op.name, "(): argument 'out' must be Tensor, not ", Py_TYPE(v)->tp_name);
-          out = tensor_of(v);
-          continue;
-        }
-        int i = is("input") || is("x") || is("self") ? 0 : is("other") || is("x2") || is("exponent") ? 1 : -1;
-        if (op.n_in == 3 && i < 0) i = is("end") ? 1 : is("weight") ? 2 : -1;
-        check_type(i >= 0 && i < op.n_in && !have[i], op.name, "() got an unexpected keyword argument '", text_of(key), "'");
-        take(i, v);
-      }
-    }
-    bool any = false;
-    for (int i = 0; i < op.n_in; ++i) {
-      check_type(have[i], op.name, "() missing 1 required positional arguments: \"", names[i], "\"");
-      any = any || in[i].tensor;
-    }
-    check_type(any, op.name, "(): argument 'input' (position 1) must be Tensor, not ", nargs ? Py_TYPE(args[0])->tp_name : "nothing");
+    PointwiseArguments a(*o->pointwise, o->inplace, args, PyVectorcall_NARGS(nargsf), kwnames);
     if (o->inplace) {
-      check_type(in[0].tensor, op.name, "_() changes its first argument, which must be a Tensor");
-      std::string text = op.name + "_";
-      pointwise_inplace(op, *const_cast<Tensor*>(in[0].tensor), in, text.c_str());
-      return Py_NewRef(args[0]);
+      check_type(a.in[0].tensor, a.op->name, "_() changes its first argument, which must be a Tensor");
+      Tensor& target = *const_cast<Tensor*>(a.in[0].tensor);
+      std::string text = a.op->name + "_";
+      if (a.op->is_power)
+        power_inplace(target, a.in[1]);
+      else
+        pointwise_inplace(*a.op, target, a.in, text.c_str());
+      return Py_NewRef(object_of(&target));
     }
-    return wrap(pointwise(op, in, out));
+    return wrap(a.op->is_power ? power(a.in[0], a.in[1], a.out) : pointwise(*a.op, a.in, a.out));
   });
 }
 

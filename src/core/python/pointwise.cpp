@@ -54,14 +54,25 @@ TypeRule read_rule(PyObject* o) {
   fail(ErrorKind::Value, "unknown type rule '", text, "'");
 }
 
-/// _pointwise(name, n_in, rule, node_name, loop | None, body | None, derive | None, promoted)
+/// (("input",), ("alpha", 1), ...): the operands' names, with defaults where they have one.
+void read_params(PointwiseOp& op, PyObject* params) {
+  check(PyTuple_Check(params) && PyTuple_GET_SIZE(params) == op.n_in, "the operator '", op.name, "' takes ", op.n_in, " operands; name them all");
+  for (int i = 0; i < op.n_in; ++i) {
+    PyObject* p = PyTuple_GET_ITEM(params, i);
+    op.params[i] = text_of(PyTuple_GET_ITEM(p, 0));
+    op.has_default[i] = PyTuple_GET_SIZE(p) > 1;
+    if (op.has_default[i]) op.defaults[i] = as_scalar(PyTuple_GET_ITEM(p, 1), "a default");
+  }
+}
+
+/// _pointwise(name, params, rule, node_name, loop | None, body | None, derive | None, promoted)
 PyObject* pointwise_define(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     const char *name, *node_name;
-    int n_in;
     unsigned promoted;
-    PyObject *rule, *loop_name, *body, *derivative;
-    if (!PyArg_ParseTuple(args, "siOsOOOI", &name, &n_in, &rule, &node_name, &loop_name, &body, &derivative, &promoted)) return nullptr;
+    PyObject *params, *rule, *loop_name, *body, *derivative;
+    if (!PyArg_ParseTuple(args, "sO!OsOOOI", &name, &PyTuple_Type, &params, &rule, &node_name, &loop_name, &body, &derivative, &promoted)) return nullptr;
+    int n_in = int(PyTuple_GET_SIZE(params));
     Expression expression;
     if (body != Py_None) expression = read_expression(body, n_in);
     TypeRule type_rule = read_rule(rule);
@@ -69,6 +80,7 @@ PyObject* pointwise_define(PyObject*, PyObject* args) {
     op.rule = type_rule;
     op.promoted = promoted;
     op.kind.name = node_name;
+    read_params(op, params);
     if (loop_name != Py_None) op.loop = &loop(text_of(loop_name));
     op.body = std::move(expression);
     if (derivative != Py_None) {
@@ -82,6 +94,22 @@ PyObject* pointwise_define(PyObject*, PyObject* args) {
 
 PyObject* pointwise_inplace_object(PyObject*, PyObject* name) {
   return guarded([&] { return pointwise_object(pointwise_op(text_of(name)), true); });
+}
+
+/// _pointwise_forms(name, scaled=, floored=, truncated=, power=): the forms that keywords choose.
+PyObject* pointwise_forms(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    static const char* names[] = {"name", "scaled", "floored", "truncated", "power", nullptr};
+    const char *name, *scaled = nullptr, *floored = nullptr, *truncated = nullptr;
+    int power = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|zzzp", const_cast<char**>(names), &name, &scaled, &floored, &truncated, &power)) return nullptr;
+    PointwiseOp& op = pointwise_op(name);
+    if (scaled) op.scaled = &pointwise_op(scaled);
+    if (floored) op.floored = &pointwise_op(floored);
+    if (truncated) op.truncated = &pointwise_op(truncated);
+    op.is_power = power;
+    Py_RETURN_NONE;
+  });
 }
 
 std::optional<DType> numpy_dtype(char type) {
@@ -134,6 +162,7 @@ PyObject* add_ufunc(PyObject*, PyObject* args) {
 PyMethodDef methods[] = {
     {"_pointwise", pointwise_define, METH_VARARGS, "Declares a pointwise operator."},
     {"_pointwise_inplace", pointwise_inplace_object, METH_O, "The in-place form of a declared pointwise operator."},
+    {"_pointwise_forms", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(pointwise_forms)), METH_VARARGS | METH_KEYWORDS, "The forms of an operator that keywords choose."},
     {"_add_ufunc", add_ufunc, METH_VARARGS, "Offers the loops of a NumPy ufunc under a name."},
     {nullptr, nullptr, 0, nullptr},
 };

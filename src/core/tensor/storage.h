@@ -15,7 +15,7 @@ namespace rushlight {
 
 struct Storage;
 
-/// Work that will fill a storage when somebody looks (see kernels/deferred.h).
+/// Work that will fill a storage when somebody looks.
 struct Pending {
   void (*materialize)(Storage*);  ///< fills the storage and clears Storage::pending
   void (*discard)(Storage*);      ///< the storage goes away unread
@@ -29,7 +29,6 @@ struct Storage {
   std::uint16_t block_class = 0;     ///< the allocator's size class; 0: not the allocator's
   bool resizable = true;
   bool shared = false;               ///< in memory that other processes see
-  std::uint32_t readers = 0;         ///< pending computations that will read these numbers (see before_write)
   Pending* pending = nullptr;        ///< null: plain numbers
   void* owner = nullptr;             ///< what keeps foreign memory alive
   void (*free_owner)(void*) = nullptr;
@@ -39,14 +38,7 @@ struct Storage {
       pending->materialize(this);
     return bytes;
   }
-  std::byte* write() {
-    if (pending) [[unlikely]]
-      pending->materialize(this);
-    if (readers) [[unlikely]]
-      flush_readers();
-    return bytes;
-  }
-  void flush_readers();
+  std::byte* write() { return read(); }
 };
 
 void storage_dispose(Storage*) noexcept;

@@ -1,0 +1,61 @@
+"""rushlight: PyTorch's autograd as a small, fast library. ``import rushlight as torch`` runs PyTorch programs on CPUs."""
+
+from . import version as version
+from .version import __version__ as __version__
+from ._C import *  # noqa: F403  # isort: skip
+from . import _C as _C
+from .operators import wiring as _wiring  # noqa: F401  # isort: skip  (declares the pointwise operators)
+from ._constants import *  # noqa: F403  # isort: skip
+from ._missing import lazy_module
+from ._C import *  # noqa: F403  # isort: skip  (now with the declared operators)
+from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are written in Python)
+from ._creation import *  # noqa: F403  # isort: skip
+from ._tensor_str import set_printoptions as set_printoptions
+from .autograd.grad_mode import enable_grad as enable_grad
+from .autograd.grad_mode import inference_mode as inference_mode
+from .autograd.grad_mode import no_grad as no_grad
+from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
+
+from . import autograd as autograd  # isort: skip
+
+_SUBMODULES = (
+    "accelerator",
+    "amp",
+    "backends",
+    "compiler",
+    "cpu",
+    "cuda",
+    "distributed",
+    "distributions",
+    "fft",
+    "func",
+    "futures",
+    "hub",
+    "io",
+    "jit",
+    "linalg",
+    "mps",
+    "multiprocessing",
+    "nn",
+    "optim",
+    "overrides",
+    "profiler",
+    "quasirandom",
+    "random",
+    "serialization",
+    "signal",
+    "special",
+    "testing",
+    "torch_version",
+    "types",
+    "utils",
+    "vision",
+    "xpu",
+)
+_ELSEWHERE = {
+    "save": "rushlight.serialization",
+    "load": "rushlight.serialization",
+    "compile": "rushlight.compiler",
+    "vmap": "rushlight.func",
+}
+__getattr__, __dir__ = lazy_module(__name__, submodules=_SUBMODULES, names=_ELSEWHERE)

@@ -1,0 +1,122 @@
+"""Methods of Tensor that are written in Python."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from . import _C
+
+Tensor = _C.Tensor
+_run_backward = _C._run_backward
+
+__all__: list[str] = []
+
+
+def _method(function: Any) -> Any:
+    setattr(Tensor, function.__name__, function)
+    return function
+
+
+@_method
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Sequence[Tensor] | Tensor | None = None,
+) -> None:
+    """Add the gradient of this tensor, weighed by ``gradient``, to ``.grad`` of the leaves (or of ``inputs``).
+
+    See :func:`rushlight.autograd.backward`.
+    """
+    if inputs is not None:
+        from .autograd import backward as run
+
+        run(self, gradient, retain_graph, create_graph, inputs=inputs)
+        return
+    _run_backward((self,), (gradient,), create_graph if retain_graph is None else retain_graph, create_graph, (), True, True)
+
+
+@_method
+def __repr__(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    from ._tensor_str import tensor_str
+
+    return tensor_str(self, tensor_contents=tensor_contents)
+
+
+@_method
+def __format__(self: Tensor, spec: str) -> str:
+    if self.dim() == 0:
+        return self.item().__format__(spec)
+    return object.__format__(self, spec)
+
+
+@_method
+def __reversed__(self: Tensor) -> Tensor:
+    return self if self.dim() == 0 else self.flip(0)
+
+
+@_method
+def __contains__(self: Tensor, element: Any) -> bool:
+    if isinstance(element, Tensor | int | float | complex):
+        return bool((self == element).any().item())
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+
+@_method
+def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage."
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    storages = memo.setdefault("rushlight storages", {})
+    storage = self.untyped_storage()
+    key = storage.data_ptr(), storage.nbytes()
+    copied = storages.get(key)
+    if copied is None:
+        copied = storages[key] = _C.UntypedStorage(storage.nbytes())
+        memoryview(copied)[:] = memoryview(storage)
+    new: Any = _C.empty((0,), dtype=self.dtype)
+    new.set_(copied, self.storage_offset(), tuple(self.shape), self.stride())
+    if type(self) is not Tensor:
+        new = Tensor._make_subclass(type(self), new)
+    if self.requires_grad:
+        new.requires_grad_()
+    memo[id(self)] = new
+    if self.grad is not None:
+        new.grad = copy.deepcopy(self.grad, memo)
+    if self.__dict__:
+        new.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return new
+
+
+def _rebuild(array: Any, dtype: Any, cls: type, requires_grad: bool, state: dict[str, Any]) -> Tensor:
+    made = _C.from_numpy(array)
+    if made.dtype is not dtype:
+        made = made.view(dtype)
+    if cls is not Tensor:
+        made = Tensor._make_subclass(cls, made)
+    if requires_grad:
+        made.requires_grad_()
+    if state:
+        made.__dict__.update(state)
+    return made
+
+
+@_method
+def __reduce_ex__(self: Tensor, protocol: int) -> Any:
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) can be pickled; call detach() first"
+        )
+    plain = self.detach()
+    array = (plain.view(_C.int16) if self.dtype is _C.bfloat16 else plain).numpy().copy()
+    return _rebuild, (array, self.dtype, type(self), self.requires_grad, self.__dict__)
+
+
+Tensor.__array_priority__ = 1000

@@ -1,0 +1,40 @@
+"""What the declarations need beside the table: aliases, and the forms that keywords choose."""
+
+from .. import _C
+from . import pointwise as _table  # noqa: F401  (the import declares the operators)
+from .declare import install
+
+ALIASES = {
+    "absolute": "abs",
+    "negative": "neg",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "true_divide": "div",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "not_equal": "ne",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "fix": "trunc",
+}
+
+_C._pointwise_forms("add", scaled="add_scaled")
+_C._pointwise_forms("sub", scaled="sub_scaled")
+_C._pointwise_forms("div", floored="floor_divide", truncated="trunc_divide")
+_C._pointwise_forms("pow", power=True)
+
+install()
+for _alias, _name in ALIASES.items():
+    for _place in (_C, _C.Tensor):
+        for _ending in ("", "_"):
+            _function = getattr(_place, _name + _ending, None)
+            if _function is not None:
+                setattr(_place, _alias + _ending, _function)
