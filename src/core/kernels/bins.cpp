@@ -74,7 +74,8 @@ void add_by_index(const T* in, std::int64_t n, const Total* weights, Total* tota
 #define FOR_INTEGRAL(M) M(std::uint8_t) M(std::int8_t) M(std::int16_t) M(std::int32_t) M(std::int64_t)
 #define FOR_FLOATING(M) M(Half) M(BFloat16) M(float) M(double)
 #define INSTANTIATE_SEARCH(T) \
-  template void search_sorted(const T*, std::int64_t, const std::int64_t*, const T*, std::int64_t, bool, std::int32_t*); \
+  template void search_sorted(const T*, std::int64_t, const std::int64_t*, const T*, std::int64_t, bool, \
+      std::int32_t*); \
   template void search_sorted(const T*, std::int64_t, const std::int64_t*, const T*, std::int64_t, bool, std::int64_t*);
 #define INSTANTIATE_INTEGRAL(T) \
   template void bounds_of_integers(const T*, std::int64_t, std::int64_t&, std::int64_t&); \

@@ -208,8 +208,10 @@ void sample_without_replacement(MersenneTwister& generator, std::int64_t* out, c
 #define FOR_FLOATING(M) M(float) M(double) M(Half) M(BFloat16)
 #define INSTANTIATE_HALF(T) \
   template void fill_poisson(MersenneTwister&, T*, const T*, std::int64_t); \
-  template void sample_with_replacement(MersenneTwister&, std::int64_t*, const T*, std::int64_t, std::int64_t, std::int64_t); \
-  template void sample_without_replacement(MersenneTwister&, std::int64_t*, const T*, std::int64_t, std::int64_t, std::int64_t);
+  template void sample_with_replacement(MersenneTwister&, std::int64_t*, const T*, std::int64_t, std::int64_t, \
+      std::int64_t); \
+  template void sample_without_replacement(MersenneTwister&, std::int64_t*, const T*, std::int64_t, std::int64_t, \
+      std::int64_t);
 #define INSTANTIATE(T) \
   template T sample_binomial(MersenneTwister&, T, T); \
   template double sample_gamma(MersenneTwister&, T); \

@@ -96,8 +96,10 @@ std::int64_t unique_consecutive_rows(const T* rows, std::int64_t n, std::int64_t
 #define INSTANTIATE(T) \
   template std::int64_t unique_sorted(const T*, std::int64_t, T*, std::int64_t*, std::int64_t*); \
   template std::int64_t unique_consecutive(const T*, std::int64_t, T*, std::int64_t*, std::int64_t*); \
-  template std::int64_t unique_rows(const T*, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*, std::int64_t*); \
-  template std::int64_t unique_consecutive_rows(const T*, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*, std::int64_t*);
+  template std::int64_t unique_rows(const T*, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*, \
+      std::int64_t*); \
+  template std::int64_t unique_consecutive_rows(const T*, std::int64_t, std::int64_t, std::int64_t*, std::int64_t*, \
+      std::int64_t*);
 INSTANTIATE(bool)
 INSTANTIATE(std::uint8_t)
 INSTANTIATE(std::int8_t)
