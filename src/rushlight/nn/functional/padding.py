@@ -21,7 +21,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if mode == "constant":
         _check_length(input, pad)
         return rushlight.constant_pad_nd(input, pad, 0 if value is None else value)
-    if mode not in _INDEX:
+    if mode not in _SOURCES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
@@ -40,29 +40,29 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     for i, (before, behind) in enumerate(sides):
         if before or behind:
             dim = input.dim() - 1 - i
-            size = input.size(dim)
-            places = rushlight.arange(-before, size + behind, device=input.device)
-            input = input.index_select(dim, _INDEX[mode](places, size))
+            input = input.index_select(dim, _SOURCES[mode](before, behind, input.size(dim)))
     return input
 
 
-def _reflected(places: Tensor, size: int) -> Tensor:
+def _reflected(before: int, behind: int, size: int) -> Tensor:
     last = size - 1
-    return last - (last - places.abs()).abs()
+    return last - (last - rushlight.arange(-before, size + behind).abs()).abs()
 
 
-def _clamped(places: Tensor, size: int) -> Tensor:
-    return places.clamp(0, size - 1)
+def _replicated(before: int, behind: int, size: int) -> Tensor:
+    return rushlight.arange(-before, size + behind).clamp(0, size - 1)
 
 
-def _wrapped(places: Tensor, size: int) -> Tensor:
-    return places.remainder(size)
+def _wrapped(before: int, behind: int, size: int) -> Tensor:
+    # What negative padding cuts off is no part of the circle.
+    first, end = max(-before, 0), size - max(-behind, 0)
+    return first + rushlight.arange(-max(before, 0), end - first + max(behind, 0)).remainder(end - first)
 
 
-# Where each number of the result comes from, given its place relative to the input.
-_INDEX: dict[str, Callable[[Tensor, int], Tensor]] = {
+# Where each number along a padded dimension comes from.
+_SOURCES: dict[str, Callable[[int, int, int], Tensor]] = {
     "reflect": _reflected,
-    "replicate": _clamped,
+    "replicate": _replicated,
     "circular": _wrapped,
 }
 
@@ -96,11 +96,11 @@ def _check_fit(input: Tensor, sides: Sequence[tuple[int, int]], mode: str) -> No
                 f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, but got: "
                 f"padding ({before}, {behind}) at dimension {dim} of input {shape}"
             )
-        if mode == "circular" and (before > size or behind > size):
-            raise RuntimeError("Padding value causes wrapping around more than once.")
         result = size + before + behind
         if mode == "circular" and result < 0:
             raise RuntimeError("Negative padding value is resulting in an empty dimension")
+        if mode == "circular" and max(before, behind) > size + min(before, 0) + min(behind, 0):
+            raise RuntimeError("Padding value causes wrapping around more than once.")
         if mode != "circular" and result < 1:
             name = "WHD"[i]
             raise RuntimeError(f"input ({name}: {size}) is too small. Calculated output {name}: {result}")

@@ -87,6 +87,9 @@ class _NormBase(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
+    def _channel_dim(self, input: Tensor) -> int:
+        return 1
+
     def _check_input_dim(self, input: Tensor) -> None:
         if self._dims and input.dim() not in self._dims:
             expected = " or ".join(f"{dims}D" for dims in self._dims)
@@ -238,9 +241,6 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
     def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
-
-    def _channel_dim(self, input: Tensor) -> int:
-        return 1
 
     def initialize_parameters(self, input: Tensor) -> None:
         self.num_features = input.shape[self._channel_dim(input)]
