@@ -120,3 +120,13 @@ def __reduce_ex__(self: Tensor, protocol: int) -> Any:
 
 
 Tensor.__array_priority__ = 1000
+
+
+def _disabled_torch_function_impl(
+    func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+) -> Any:
+    """The ``__torch_function__`` of a class whose results are plain tensors: the function itself."""
+    return func(*args, **(kwargs or {}))
+
+
+_C._disabled_torch_function_impl = _disabled_torch_function_impl
