@@ -86,18 +86,22 @@ def test_lines_of_the_forward_are_shown():
     x = torch.tensor([1.0], requires_grad=True)
     with set_detect_anomaly(True):
         y = where_it_is_recorded(x, ValueError("mine"))
-        with pytest.warns(UserWarning, match=r"(?s)Error detected in BrokenBackward.*where_it_is_recorded"):
-            with pytest.raises(ValueError, match="mine"):
-                y.sum().backward()
+        with (
+            pytest.warns(UserWarning, match=r"(?s)Error detected in BrokenBackward.*where_it_is_recorded"),
+            pytest.raises(ValueError, match="mine"),
+        ):
+            y.sum().backward()
 
 
 def test_forward_outside_has_no_lines():
     x = torch.tensor([1.0], requires_grad=True)
     y = where_it_is_recorded(x, ValueError("mine"))
-    with set_detect_anomaly(True):
-        with pytest.warns(UserWarning, match="Error detected in BrokenBackward. No forward pass information"):
-            with pytest.raises(ValueError, match="mine"):
-                y.sum().backward()
+    with (
+        set_detect_anomaly(True),
+        pytest.warns(UserWarning, match="Error detected in BrokenBackward. No forward pass information"),
+        pytest.raises(ValueError, match="mine"),
+    ):
+        y.sum().backward()
 
 
 def test_exception_stays_the_same_object():

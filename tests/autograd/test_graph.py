@@ -298,9 +298,9 @@ def test_hooks_can_be_disabled(x):
     with disable_saved_tensors_hooks("no hooks here"):
         with pytest.raises(RuntimeError, match="no hooks here"), saved_tensors_hooks(identity, identity):
             pass
-        with disable_saved_tensors_hooks("nor here"):
-            with pytest.raises(RuntimeError, match="nor here"), saved_tensors_hooks(identity, identity):
-                pass
+        inner = disable_saved_tensors_hooks("nor here")
+        with inner, pytest.raises(RuntimeError, match="nor here"), saved_tensors_hooks(identity, identity):
+            pass
         with pytest.raises(RuntimeError, match="no hooks here"), saved_tensors_hooks(identity, identity):
             pass
     with saved_tensors_hooks(identity, identity):
@@ -398,11 +398,12 @@ def test_mutation_is_an_error_again_outside(x):
 
 
 def test_contexts_cannot_be_nested():
-    with allow_mutation_on_saved_tensors():
-        with (
-            pytest.raises(RuntimeError, match="allow_mutation_on_saved_tensors contexts cannot be nested"),
-            allow_mutation_on_saved_tensors(),
-        ):
-            pass
+    words = "allow_mutation_on_saved_tensors contexts cannot be nested"
+    with (
+        allow_mutation_on_saved_tensors(),
+        pytest.raises(RuntimeError, match=words),
+        allow_mutation_on_saved_tensors(),
+    ):
+        pass
     with allow_mutation_on_saved_tensors():
         pass

@@ -9,7 +9,7 @@ from rushlight import Tensor
 from . import _finite_difference as finite_difference
 from ._gradcheck_rules import batched_failure, compare_batched
 from .functional import _units
-from .gradcheck import GradcheckError, Subject, as_tuple, mismatch, total, unit_vector
+from .gradcheck import GradcheckError, Subject, mismatch, total, unit_vector
 
 
 def check(subject: Subject, check_undefined_grad: bool, check_batched: bool) -> None:
@@ -77,7 +77,7 @@ def tangents(subject: Subject, given: dict[int, Tensor]) -> list[Tensor]:
         duals = [
             forward_ad.make_dual(arg.detach(), given[i]) if i in given else arg for i, arg in enumerate(subject.inputs)
         ]
-        outputs = as_tuple(subject.func(*duals))
+        outputs = finite_difference.as_tuple(subject.func(*duals))
         result = []
         for j in subject.roots:
             primal, tangent = forward_ad.unpack_dual(outputs[j])

@@ -5,8 +5,9 @@ from typing import Any
 import rushlight
 from rushlight import Tensor
 
+from ._finite_difference import as_tuple
 from .function import Function
-from .gradcheck import GradcheckError, Subject, as_tuple, promoted, unit_vector
+from .gradcheck import GradcheckError, Subject, promoted, unit_vector
 
 _SEE = "; pass {}=False to gradcheck to leave this out"
 

@@ -271,7 +271,7 @@ def _units(out: Tensor) -> Iterator[Tensor]:
 
 
 def _stack(rows: Gradients, inp: Tensor, shape: Sequence[int]) -> Tensor:
-    if all([row is None for row in rows]):
+    if all(row is None for row in rows):
         return inp.new_zeros(shape)
     return rushlight.stack([rushlight.zeros_like(inp) if row is None else row for row in rows]).view(shape)
 

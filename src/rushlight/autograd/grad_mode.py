@@ -48,7 +48,8 @@ class _DecoratorContextManager:
         return type(self)()
 
     def __call__(self, orig_func: F) -> F:
-        return _decorate(self.clone, orig_func)
+        decorated: F = _decorate(self.clone, orig_func)
+        return decorated
 
 
 class no_grad(_DecoratorContextManager):
@@ -66,7 +67,7 @@ class no_grad(_DecoratorContextManager):
     @overload
     def __new__(cls) -> Self: ...
     @overload
-    def __new__(cls, orig_func: F) -> F: ...
+    def __new__(cls, orig_func: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, orig_func: Any = None) -> Any:
         self = object.__new__(cls)
         return self if orig_func is None else self(orig_func)
@@ -89,7 +90,7 @@ class enable_grad(_DecoratorContextManager):
     @overload
     def __new__(cls) -> Self: ...
     @overload
-    def __new__(cls, orig_func: F) -> F: ...
+    def __new__(cls, orig_func: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, orig_func: Any = None) -> Any:
         self = object.__new__(cls)
         return self if orig_func is None else self(orig_func)
@@ -153,7 +154,7 @@ class inference_mode(_DecoratorContextManager):
     @overload
     def __new__(cls, mode: bool = True) -> Self: ...
     @overload
-    def __new__(cls, mode: F) -> F: ...
+    def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, mode: Any = True) -> Any:
         self = object.__new__(cls)
         self.mode = True

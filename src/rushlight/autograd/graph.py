@@ -82,10 +82,10 @@ class Node(abc.ABC):
         """Call ``fn(grad_outputs)`` before each run of the node."""
 
     @classmethod
-    def __subclasshook__(cls, subclass: type) -> bool:
+    def __subclasshook__(cls, subclass: type) -> Any:
         if cls is Node and issubclass(subclass, _C._Node):
             return True
-        return NotImplemented  # classes that derive from Node itself
+        return NotImplemented  # for classes that derive from Node itself
 
 
 class GradientEdge(NamedTuple):
@@ -187,7 +187,7 @@ class _MultiHandle(RemovableHandle):
     def __getstate__(self) -> tuple[RemovableHandle, ...]:  # type: ignore[override]
         return self.handles
 
-    def __setstate__(self, state: tuple[RemovableHandle, ...]) -> None:  # type: ignore[override]
+    def __setstate__(self, state: tuple[RemovableHandle, ...]) -> None:
         self.handles = state
 
 
