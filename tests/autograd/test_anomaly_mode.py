@@ -1,11 +1,12 @@
 """Anomaly mode: where a failing derivative was recorded, and where NaN first appears."""
 
+import sys
 import warnings
 
 import pytest
 
 import rushlight as torch
-from rushlight.autograd import Function, detect_anomaly, set_detect_anomaly
+from rushlight.autograd import Function, _location, detect_anomaly, set_detect_anomaly
 from rushlight.autograd.anomaly_mode import detect_anomaly as same_detect_anomaly
 
 
@@ -133,3 +134,36 @@ def test_set_record_locations_takes_a_bool():
     with pytest.raises(TypeError, match="must be bool"):
         torch.autograd.set_record_locations(1)
     torch.autograd.set_record_locations(False)
+
+
+def test_recorded_locations_name_both_lines():
+    def modifies(t):
+        t.add_(1)
+
+    def needs(t):
+        return t * t
+
+    x = torch.tensor([1.0], requires_grad=True)
+    torch.autograd.set_record_locations(True)
+    try:
+        y = x * 1
+        z = needs(y)
+        modifies(y)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation") as info:
+            z.sum().backward()
+    finally:
+        torch.autograd.set_record_locations(False)
+    text = str(info.value)
+    for function in (modifies, needs):
+        number = function.__code__.co_firstlineno + 1
+        assert f"{function.__code__.co_filename}:{number} in {function.__name__}" in text
+
+
+def test_location_is_that_of_the_caller_outside_of_the_package():
+    frame = sys._getframe()
+    where = _location.line(frame)
+    assert where == f"{__file__}:{frame.f_lineno - 1} in {frame.f_code.co_name}"
+    trace = _location.stack(frame)
+    assert trace.endswith("trace = _location.stack(frame)\n")
+    assert f'File "{__file__}", line {frame.f_lineno - 2}, in {frame.f_code.co_name}\n' in trace
+    assert trace.count("  File ") > 1
