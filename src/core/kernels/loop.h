@@ -48,7 +48,7 @@ const char* loop_isa();
 void register_loops();
 
 /// Set by an integer loop that met a division by zero; raised by whoever ran it.
-extern thread_local bool division_by_zero;
+extern thread_local bool division_by_zero __attribute__((tls_model("initial-exec")));
 
 /// What each instruction set's build of the loop sources offers.
 struct LoopBuild {

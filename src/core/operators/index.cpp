@@ -93,7 +93,7 @@ Plan make_plan(const Tensor& t, const TensorList& given) {
       } catch (const Error&) {
         std::string shapes;
         for (auto& j : indices)
-          if (j) shapes += (shapes.empty() ? "" : ", ") + to_string(j->sizes());
+          if (j) shapes += (shapes.empty() ? "" : ", ") + to_string(j->sizes()).str();
         fail(ErrorKind::Index, "shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
       }
       any = true;

@@ -100,12 +100,18 @@ class Dims {
   std::int64_t inline_[inline_capacity];
 };
 
-/// "[2, 3]", as sizes stand in messages.
-inline std::string to_string(IntSpan values) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
-  return out + "]";
-}
+/// "[2, 3]", as sizes stand in messages; nothing is built until a message is.
+struct ListText {
+  IntSpan values;
+  std::string str() const {
+    std::string out = "[";
+    for (std::size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
+    return out + "]";
+  }
+  operator std::string() const { return str(); }
+};
+inline ListText to_string(IntSpan values) { return {values}; }
+inline std::ostream& operator<<(std::ostream& stream, const ListText& list) { return stream << list.str(); }
 inline std::ostream& operator<<(std::ostream& stream, const Dims& dims) { return stream << to_string(dims); }
 
 inline bool equal(IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
