@@ -157,14 +157,19 @@ def variable(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 def _as_tuple(tensors: TensorsOrEdges) -> tuple[TensorOrEdge, ...]:
-    if isinstance(tensors, Tensor) or isinstance(tensors, graph.GradientEdge):  # noqa: SIM101
-        return (tensors,)  # one after the other: nearly always the first, and no tuple of classes to build
+    if isinstance(tensors, Tensor):
+        return (tensors,)
+    if isinstance(tensors, graph.GradientEdge):  # itself a tuple
+        return (tensors,)
     return tuple(tensors)
 
 
 def _as_inputs(inputs: Any, caller: str) -> tuple[list[str] | None, tuple[TensorOrEdge, ...]]:
+    """The tensors or edges, and the keys if they came as a dict."""
     keys = None
-    if isinstance(inputs, Mapping):
+    if isinstance(inputs, Tensor):
+        return keys, (inputs,)
+    if type(inputs) not in (list, tuple) and isinstance(inputs, Mapping):  # slow to ask
         if type(inputs) is not dict:
             raise TypeError(
                 f"`inputs` argument to `{caller}()` must be a dict, not {type(inputs).__name__}. Other Mapping types "
