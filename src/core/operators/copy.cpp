@@ -68,11 +68,12 @@ void add_numbers(Tensor& to, const Tensor& from) {
   static PointwiseOp& op = pointwise_op("add");
   GradScope off(false);
   Operand in[2] = {Operand(to), Operand(from)};
-  if (to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous() && op.fast[int(to.dtype)]) {
+  Kernel* kernel = to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous() ? fast_kernel(op, to.dtype) : nullptr;
+  if (kernel && same_sizes(to, from)) {
     char* address[3] = {reinterpret_cast<char*>(to.write()), const_cast<char*>(reinterpret_cast<const char*>(from.read())), nullptr};
     address[2] = address[0];
     std::int64_t item = to.item_size(), steps[3] = {item, item, item};
-    run_kernel_flat(*op.fast[int(to.dtype)], to.numel, address, steps);
+    run_kernel_flat(*kernel, to.numel, address, steps);
     to.bump_version();
     return;
   }

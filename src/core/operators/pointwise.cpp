@@ -174,67 +174,92 @@ TensorRef interpret(const Expression& e, std::vector<Value> slots, DType dtype) 
   return out.tensor ? out.tensor : full({}, out.number, dtype);
 }
 
-/// One derivative, fused: one pass over memory.
-TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef& g, bool last) {
+/// What one derivative reads: the inputs, the result and the gradient, by slot.
+struct VjpOperands {
+  const Tensor* tensors[6] = {};
+  alignas(16) std::byte numbers[4][16];
+};
+
+Kernel& vjp_kernel(PointwiseNode& self, int i, const Tensor& g) {
   PointwiseOp& op = *self.op;
   int n = self.n_in;
+  DType d = self.compute, out_type = self.in_dtype[i];
   DType in[6];
-  Operand operands[6];
-  alignas(16) std::byte numbers[4][16];
+  bool same = g.dtype == d && out_type == d && self.dtype == d;
   for (int j = 0; j < n; ++j) {
-    in[j] = self.is_number[j] ? self.compute : self.in_dtype[j];
-    if (self.slot[j] >= 0 && op.reads(i, j)) operands[j] = Operand(saved[self.slot[j]]);
+    in[j] = self.is_number[j] ? d : self.in_dtype[j];
+    same = same && in[j] == d;
   }
+  if (same && op.fast_vjp[i][int(d)]) return *op.fast_vjp[i][int(d)];
   in[n] = self.dtype;
-  if (self.slot[n] >= 0 && op.reads(i, n)) operands[n] = Operand(saved[self.slot[n]]);
-  in[n + 1] = g->dtype;
-  operands[n + 1] = Operand(g);
-  DType out_type = self.in_dtype[i];
-  auto& slot = op.vjp_kernels[i][key_of(in, n + 2, self.compute, out_type)];
+  in[n + 1] = g.dtype;
+  auto& slot = op.vjp_kernels[i][key_of(in, n + 2, d, out_type)];
   if (!slot) {
     unsigned promoted = op.promoted & ((1u << n) - 1);
     if (is_differentiable(self.dtype)) promoted |= 1u << n;
     promoted |= 1u << (n + 1);
-    slot = compile(vjp_program(op, i), in, promoted, self.compute, &out_type, self.kind->name.c_str());
+    slot = compile(vjp_program(op, i), in, promoted, d, &out_type, self.kind->name.c_str());
   }
-  const Tensor& grad = *g;
-  bool flat = grad.is_contiguous();
-  for (int j = 0; j <= n && flat; ++j)
-    if (const Tensor* t = operands[j].tensor) flat = t->numel == 1 ? grad.numel >= 1 : t->is_contiguous() && equal(t->sizes(), grad.sizes());
-  bool reuse = last && flat && g->refcount == 1 && g->storage->refcount == 1 && !g->meta && !g->grad_fn_ && g->dtype == out_type && !g->storage->free_owner;
-  TensorRef out = reuse ? g : flat ? empty(grad.sizes(), out_type) : empty_like(grad, out_type);
+  if (same) op.fast_vjp[i][int(d)] = slot.get();
+  return *slot;
+}
+
+/// The strided form of run_vjp: operands that are broadcast or not row-major.
+void run_vjp_strided(PointwiseNode& self, Kernel& kernel, const VjpOperands& o, Tensor& out) {
+  int n = self.n_in;
   static const std::int64_t none[64] = {};
-  if (flat) {
-    char* address[8] = {};
-    std::int64_t steps[8] = {};
-    for (int j = 0; j < n + 2; ++j) {
-      if (const Tensor* t = operands[j].tensor) {
-        address[j] = const_cast<char*>(reinterpret_cast<const char*>(t->read()));
-        steps[j] = t->numel == 1 && grad.numel != 1 ? 0 : t->item_size();
-      } else if (j < n && self.is_number[j]) {
-        self.numbers[j].store(self.compute, numbers[j]);
-        address[j] = reinterpret_cast<char*>(numbers[j]);
-      }
-    }
-    address[n + 2] = reinterpret_cast<char*>(out->write());
-    steps[n + 2] = out->item_size();
-    run_kernel_flat(*slot, out->numel, address, steps);
-    return out;
-  }
   RunOperand run[8];
   Dims strides[6];
   for (int j = 0; j < n + 2; ++j) {
     run[j] = {nullptr, none, 1};
-    if (const Tensor* t = operands[j].tensor) {
-      strides[j] = broadcast_strides(*t, grad.sizes());
+    if (const Tensor* t = o.tensors[j]) {
+      strides[j] = broadcast_strides(*t, out.sizes());
       run[j] = {const_cast<char*>(reinterpret_cast<const char*>(t->read())), strides[j].data(), t->item_size()};
     } else if (j < n && self.is_number[j]) {
-      self.numbers[j].store(self.compute, numbers[j]);
-      run[j].address = reinterpret_cast<char*>(numbers[j]);
+      run[j].address = const_cast<char*>(reinterpret_cast<const char*>(o.numbers[j]));
     }
   }
-  run[n + 2] = {reinterpret_cast<char*>(out->write()), out->strides().data(), out->item_size()};
-  run_kernel(*slot, out->sizes(), run, n + 3);
+  run[n + 2] = {reinterpret_cast<char*>(out.write()), out.strides().data(), out.item_size()};
+  run_kernel(kernel, out.sizes(), run, n + 3);
+}
+
+/// One derivative, fused: one pass over memory. The last one may write over the gradient, if nobody else holds it.
+TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef& g, bool last) {
+  PointwiseOp& op = *self.op;
+  int n = self.n_in;
+  VjpOperands o;
+  const Tensor& grad = *g;
+  bool flat = grad.is_contiguous();
+  for (int j = 0; j <= n; ++j) {
+    if (j < n && self.is_number[j]) self.numbers[j].store(self.compute, o.numbers[j]);
+    if (self.slot[j] < 0 || !op.reads(i, j)) continue;
+    const Tensor* t = o.tensors[j] = saved[self.slot[j]].get();
+    flat = flat && (t->numel == 1 ? grad.numel >= 1 : t->is_contiguous() && same_sizes(*t, grad));
+  }
+  o.tensors[n + 1] = &grad;
+  Kernel& kernel = vjp_kernel(self, i, grad);
+  DType out_type = self.in_dtype[i];
+  if (!flat) {
+    TensorRef out = empty_like(grad, out_type);
+    run_vjp_strided(self, kernel, o, *out);
+    return out;
+  }
+  bool reuse = last && g->refcount == 1 && g->storage->refcount == 1 && !g->meta && !g->grad_fn_ && g->dtype == out_type && !g->storage->free_owner;
+  TensorRef out = reuse ? g : empty(grad.sizes(), out_type);
+  char* address[8];
+  std::int64_t steps[8];
+  for (int j = 0; j < n + 2; ++j) {
+    steps[j] = 0;
+    if (const Tensor* t = o.tensors[j]) {
+      address[j] = const_cast<char*>(reinterpret_cast<const char*>(t->read()));
+      if (t->numel != 1 || grad.numel == 1) steps[j] = t->item_size();
+    } else {
+      address[j] = reinterpret_cast<char*>(o.numbers[j < 4 ? j : 0]);
+    }
+  }
+  address[n + 2] = reinterpret_cast<char*>(out->write());
+  steps[n + 2] = out->item_size();
+  run_kernel_flat(kernel, out->numel, address, steps);
   return out;
 }
 
@@ -366,13 +391,13 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
     if (!t->is_contiguous()) return nullptr;
     if (!lead)
       lead = t;
-    else if (t->dtype != lead->dtype || t->ndim != lead->ndim || !std::equal(t->dims, t->dims + t->ndim, lead->dims))
+    else if (t->dtype != lead->dtype || !same_sizes(*t, *lead))
       return nullptr;
   }
   if (!lead || op.promoted != ~0u) return nullptr;
   DType d = lead->dtype;
   if (is_half(d)) return nullptr;
-  Kernel* k = op.fast[int(d)];
+  Kernel* k = fast_kernel(op, d);
   if (!k) return nullptr;
   char* address[5];
   std::int64_t steps[5];
@@ -389,13 +414,40 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
       steps[i] = 0;
     }
   }
-  TensorRef out = empty(lead->sizes(), op.fast_out[int(d)]);
+  TensorRef out = empty(lead->sizes(), k->outputs[0]);
   address[op.n_in] = reinterpret_cast<char*>(out->storage->bytes);
   steps[op.n_in] = out->item_size();
   run_kernel_flat(*k, out->numel, address, steps);
   if (wants_record(op, in))
     if (Ref<Node> node = make_node(op, in, d, out.get(), out->sizes())) out->grad_fn_ = node.detach();
   return out;
+}
+
+/// The same for an unrecorded change in place. Operands that share memory with self are self.
+bool run_inplace_fast(PointwiseOp& op, Tensor& self, const Operand* in) {
+  if (!self.is_contiguous() || in[0].tensor != &self) return false;
+  Kernel* k = is_half(self.dtype) ? nullptr : fast_kernel(op, self.dtype);
+  if (!k || k->outputs[0] != self.dtype) return false;
+  char* address[5];
+  std::int64_t steps[5];
+  alignas(16) std::byte numbers[4][16];
+  std::int64_t item = self.item_size();
+  for (int i = 0; i < op.n_in; ++i) {
+    if (const Tensor* t = in[i].tensor) {
+      if (t->dtype != self.dtype || !t->is_contiguous() || !same_sizes(*t, self) || (t != &self && t->storage == self.storage)) return false;
+      address[i] = const_cast<char*>(reinterpret_cast<const char*>(t->read()));
+      steps[i] = item;
+    } else {
+      if (int(in[i].number.kind) > category(self.dtype)) return false;
+      in[i].number.store(self.dtype, numbers[i]);
+      address[i] = reinterpret_cast<char*>(numbers[i]);
+      steps[i] = 0;
+    }
+  }
+  address[op.n_in] = reinterpret_cast<char*>(self.write());
+  steps[op.n_in] = item;
+  run_kernel_flat(*k, self.numel, address, steps);
+  return true;
 }
 
 Dims common_sizes(const PointwiseOp& op, const Operand* in) {
@@ -452,6 +504,16 @@ PointwiseOp& define_pointwise(std::string name, int n_in) {
   return *slot;
 }
 
+Kernel* fast_kernel(PointwiseOp& op, DType d) {
+  Kernel*& k = op.fast[int(d)];
+  if (k || op.promoted != ~0u || is_half(d)) return k;
+  bool keeps = op.rule == TypeRule::Promote || (op.rule == TypeRule::Integral ? category(d) < 2 : op.rule == TypeRule::NotBool ? d != DType::Bool : category(d) >= 2);
+  if (!keeps) return nullptr;
+  DType same[4] = {d, d, d, d};
+  k = &forward_kernel(op, same, d, natural);
+  return k;
+}
+
 PointwiseOp& pointwise_op(std::string_view name) {
   auto it = table().find(name);
   check(it != table().end(), "there is no pointwise operator '", name, "'");
@@ -497,16 +559,6 @@ TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out) {
     run_forward(op, in, compute, *r, true);
     if (wants_record(op, in))
       if (Ref<Node> node = make_node(op, in, compute, r.get(), r->sizes())) set_history(*r, node.get());
-    if (!op.fast[int(compute)] && op.promoted == ~0u && !is_half(compute)) {
-      DType same[4] = {compute, compute, compute, compute};
-      bool settled = true;  // the rule must give this very type for operands of it
-      for (int i = 0; i < op.n_in; ++i) settled = settled && (!in[i].tensor || in[i].tensor->dtype == compute);
-      if (settled) {
-        Kernel& k = forward_kernel(op, same, compute, natural);
-        op.fast_out[int(compute)] = k.outputs[0];
-        op.fast[int(compute)] = &k;
-      }
-    }
     return r;
   }
   check_out(*out, type, in, op.n_in, op.name.c_str());
@@ -524,6 +576,7 @@ TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out) {
 void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const char* operation) {
   bool records = wants_record(op, in);
   check_inplace(self, records);
+  if (!records && run_inplace_fast(op, self, in)) return finish_inplace(self, nullptr, operation);
   refuse_overlapping_write(self);
   DType compute = compute_type(op, in);
   Dims sizes = common_sizes(op, in);

@@ -64,8 +64,8 @@ struct PointwiseOp {
   PointwiseOp* truncated = nullptr;
   bool is_power = false;               ///< pow: the exponent chooses the operator (arithmetic.h)
 
-  Kernel* fast[dtype_count] = {};      ///< all promoted inputs of one type, natural output
-  DType fast_out[dtype_count] = {};
+  Kernel* fast[dtype_count] = {};      ///< all inputs of one type, natural output (see fast_kernel)
+  Kernel* fast_vjp[4][dtype_count] = {};  ///< all of one type, the gradient and what is written too
   std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> kernels;
   std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> vjp_kernels[4];
   std::unique_ptr<Program> program;    ///< flattened forward
@@ -101,6 +101,9 @@ bool can_cast(DType from, DType to);
 TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out = nullptr);
 /// Applies it and writes the result over `self` (usually in[0]), with checks, version and history.
 void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const char* operation);
+
+/// The kernel for inputs that are all of type `d`, or null where the operator's rule computes in another type.
+Kernel* fast_kernel(PointwiseOp& op, DType d);
 
 inline TensorRef pointwise(PointwiseOp& op, std::initializer_list<Operand> in) { return pointwise(op, in.begin()); }
 

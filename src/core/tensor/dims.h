@@ -114,7 +114,12 @@ inline ListText to_string(IntSpan values) { return {values}; }
 inline std::ostream& operator<<(std::ostream& stream, const ListText& list) { return stream << list.str(); }
 inline std::ostream& operator<<(std::ostream& stream, const Dims& dims) { return stream << to_string(dims); }
 
-inline bool equal(IntSpan a, IntSpan b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+inline bool equal(IntSpan a, IntSpan b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
 
 /// The product of sizes; refuses negative sizes and products beyond 2^63.
 inline std::int64_t count_elements(IntSpan sizes) {

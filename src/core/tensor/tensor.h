@@ -74,6 +74,14 @@ struct Tensor : Object {
   Node* slow_grad_fn() const;  ///< brings the history of a view up to date with its base
 };
 
+/// Equal shapes: a loop, since a call of memcmp costs more than two or three sizes.
+inline bool same_sizes(const Tensor& a, const Tensor& b) {
+  if (a.ndim != b.ndim) return false;
+  for (int i = 0; i < a.ndim; ++i)
+    if (a.dims[i] != b.dims[i]) return false;
+  return true;
+}
+
 using TensorRef = Ref<Tensor>;
 using TensorList = std::vector<TensorRef>;
 
