@@ -86,7 +86,9 @@ def same(path, *args, second=False, seed=0, **kwargs):
     theirs = call(torch, *args, **kwargs)
     rushlight.manual_seed(seed)
     ours = call(rushlight, *our_args, **our_kwargs)
-    leaves = [t for t in tensors([list(args), list(kwargs.values())]) if isinstance(t, torch.Tensor) and t.requires_grad]
+    leaves = [
+        t for t in tensors([list(args), list(kwargs.values())]) if isinstance(t, torch.Tensor) and t.requires_grad
+    ]
     same_derivatives(tensors(ours), tensors(theirs), [twins(t) for t in leaves], leaves, second)
 
 
@@ -159,7 +161,9 @@ def same_error(path, *args, phrase="", **kwargs):
     twins = Twins()
     with pytest.raises(Exception) as ours:
         call(rushlight, *twins(list(args)), **twins(kwargs))
-    assert ours.type is theirs.type, f"{ours.type.__name__}: {ours.value}, expected {theirs.type.__name__}: {theirs.value}"
+    assert ours.type is theirs.type, (
+        f"{ours.type.__name__}: {ours.value}, expected {theirs.type.__name__}: {theirs.value}"
+    )
     assert phrase in str(ours.value)
     assert phrase in str(theirs.value)
 

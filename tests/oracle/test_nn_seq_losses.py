@@ -93,7 +93,9 @@ def test_classes(reduction, shape, target, dtype):
     torch.manual_seed(1)
     x, t = randn(*shape, dtype=dtype), torch.randint(0, 4, target)
     second = dtype == torch.float64
-    for weight, ignored, smoothing in itertools.product([None, rand(4, dtype=dtype, grad=False)], [-100, 1], [0.0, 0.3]):
+    for weight, ignored, smoothing in itertools.product(
+        [None, rand(4, dtype=dtype, grad=False)], [-100, 1], [0.0, 0.3]
+    ):
         options = {"weight": weight, "ignore_index": ignored, "reduction": reduction}
         same(F + "cross_entropy", x, t, label_smoothing=smoothing, second=second, **options)
         if not smoothing:
@@ -309,7 +311,13 @@ def test_module_refusals():
     same_error("nn.TripletMarginWithDistanceLoss", margin=-1.0, phrase="expected margin to be greater than 0")
     same_error("nn.MultiMarginLoss", p=3, phrase="only p == 1 and p == 2")
     same_error("nn.MultiMarginLoss", weight=rand(2, 2), phrase="expected weight to be None or 1D tensor, got 2D")
-    same_error("nn.LinearCrossEntropyLoss", 3, 4, weight=rand(3, grad=False), phrase="expected weight shape to be (4,), got (3,)")
+    same_error(
+        "nn.LinearCrossEntropyLoss",
+        3,
+        4,
+        weight=rand(3, grad=False),
+        phrase="expected weight shape to be (4,), got (3,)",
+    )
     same_warning("nn.NLLLoss2d", phrase="`NLLLoss2d` has been deprecated")
 
 
