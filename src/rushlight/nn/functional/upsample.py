@@ -166,10 +166,11 @@ def _shrinking_first(input: Tensor, sizes: list[int]) -> list[int]:
 
 
 def _nearest(input: Tensor, sizes: list[int], scales: list[float | None], exact: bool) -> Tensor:
-    double = input.dtype == rushlight.float64
+    images = len(sizes) == 2
+    double = input.dtype == rushlight.float64 and not images
     for axis in _shrinking_first(input, sizes):
         length, size, scale = input.shape[axis + 2], sizes[axis], scales[axis]
-        if len(sizes) == 2 and not exact and size in (length, 2 * length):
+        if images and not exact and size in (length, 2 * length):
             scale = None  # PyTorch's rule for images: these two sizes come out even, whatever the factor
         if size == length and scale in (None, 1.0):
             continue
