@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeAlias
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._C import _run_backward
+from rushlight._missing import lazy_module
 
 from . import function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -231,3 +232,6 @@ def _materialize(
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         filled.append(rushlight.zeros_like(source, requires_grad=create_graph) if g is None else g)
     return tuple(filled)
+
+
+__getattr__, __dir__ = lazy_module(__name__)

@@ -39,6 +39,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 
 import rushlight
 from rushlight import _C, Tensor
+from rushlight._missing import lazy_module
 
 from .grad_mode import no_grad
 
@@ -268,10 +269,5 @@ def _positional_parameters(cls: type[Function]) -> list[inspect.Parameter]:
     return known[1]
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name == "NestedIOFunction":
-        raise AttributeError(
-            "rushlight.autograd.function has no NestedIOFunction: pass the tensors of a nested structure to "
-            "Function.apply one by one"
-        )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# PyTorch's NestedIOFunction, for structures of tensors, is not here: pass the tensors one by one.
+__getattr__, __dir__ = lazy_module(__name__)
