@@ -96,6 +96,7 @@ void init_pointwise(PyObject* module);
 void init_numpy(PyObject* module);
 void init_data(PyObject* module);
 void init_storage_type(PyObject* module);
+void init_nn_module_type(PyObject* module);
 
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyObject_TypeCheck(o, tensor_type); }
 inline Tensor* tensor_of(PyObject* o) { return reinterpret_cast<Tensor*>(o); }

@@ -99,29 +99,17 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     __torch_function__ = rushlight._C._disabled_torch_function_impl
 
 
+# What may be asked of a tensor without a shape: its dtype and device, and conversions of them.
+_SHAPELESS = frozenset(
+    ["__hash__", "size", "copy_", "is_complex", "is_floating_point", "half", "float", "double", "char", "short", "int"]
+    + ["long", "cuda", "cpu", "to", "get_device"]
+)
+
+
 class UninitializedTensorMixin:
     """What an uninitialized parameter and buffer share: only what needs no shape may be asked of them."""
 
     cls_to_become: type[Tensor]
-
-    _allowed_methods = (
-        Tensor.__hash__,
-        Tensor.size,
-        Tensor.copy_,
-        Tensor.is_complex,
-        Tensor.is_floating_point,
-        Tensor.half,
-        Tensor.float,
-        Tensor.double,
-        Tensor.char,
-        Tensor.short,
-        Tensor.int,
-        Tensor.long,
-        Tensor.cuda,
-        Tensor.cpu,
-        Tensor.to,
-        Tensor.get_device,
-    )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Turn this object in place into a tensor of `shape` with unset numbers.
@@ -155,7 +143,7 @@ class UninitializedTensorMixin:
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         # Attribute access arrives as the `__get__` of a property.
-        if func in cls._allowed_methods or type(func).__name__ == "method-wrapper":
+        if func.__name__ in _SHAPELESS or type(func).__name__ == "method-wrapper":
             return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[misc]
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "

@@ -7,12 +7,15 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import rushlight
 
 from .module import Module, _addindent
 from .parameter_container import ParameterDict, ParameterList, _pairs
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import rushlight
 from rushlight import Tensor
 from rushlight.utils.hooks import BackwardHook, RemovableHandle
 
@@ -23,17 +24,10 @@ _global_forward_hooks: OrderedDict[int, _Hook] = OrderedDict()
 _global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
 _global_forward_hooks_with_kwargs: OrderedDict[int, bool] = OrderedDict()
 
-# The dictionaries whose hooks run around every module's call.
-_global_call_hooks = (
-    _global_backward_pre_hooks,
-    _global_backward_hooks,
-    _global_forward_hooks,
-    _global_forward_pre_hooks,
+# The call of a module looks whether these are empty.
+rushlight._C._set_global_module_hooks(
+    (_global_backward_pre_hooks, _global_backward_hooks, _global_forward_hooks, _global_forward_pre_hooks)
 )
-
-
-def _has_any_global_hook() -> bool:
-    return any(_global_call_hooks)
 
 
 def _add(

@@ -5,16 +5,12 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import rushlight
 from rushlight import Tensor
 
 from .hook import (
-    _global_backward_hooks,
-    _global_backward_pre_hooks,
-    _global_forward_hooks,
-    _global_forward_pre_hooks,
     register_module_backward_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -27,6 +23,9 @@ from .registration import (
     register_module_parameter_registration_hook,
 )
 from .state import _EXTRA_STATE_KEY_SUFFIX, Stateful, _IncompatibleKeys
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = [
     "Module",
@@ -123,25 +122,7 @@ class Module(Stateful):
         state.setdefault("_is_full_backward_hook", None)
         self.__dict__.update(state)
 
-    # The call -------------------------------------------------------------------------------------------------------
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            if (
-                self._backward_hooks
-                or self._backward_pre_hooks
-                or self._forward_hooks
-                or self._forward_pre_hooks
-                or _global_backward_pre_hooks
-                or _global_backward_hooks
-                or _global_forward_hooks
-                or _global_forward_pre_hooks
-            ):
-                return self._call_impl(*args, **kwargs)
-            return self.forward(*args, **kwargs)
-        except (RuntimeError, ValueError) as error:
-            self._explain(error, args)
-            raise
+    # The call: the base type's, which runs `_call_impl` if there are hooks, else `forward` ----------------------------
 
     def forward(self, *input: Any) -> Any:
         """Compute the module's result; every subclass defines it."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import rushlight
 from rushlight import Tensor
 
 from ..parameter import Parameter
 from .module import Module
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["ParameterDict", "ParameterList"]
 

@@ -53,11 +53,12 @@ def _filtered(hooks: dict[int, _Hook], module: Registration, name: str, value: A
     return value
 
 
-class Registration:
+class Registration(rushlight._C._ModuleBase):
     """The part of `Module` that keeps parameters, buffers and submodules.
 
     They live in the dictionaries `_parameters`, `_buffers` and `_modules` and never in the instance's own
-    dictionary; attribute access falls back to them. None stands for a name that is registered without a value.
+    dictionary; attribute access, which is the base type's, falls back to them. None stands for a name that is
+    registered without a value.
     """
 
     _parameters: dict[str, Parameter | None]
@@ -137,14 +138,6 @@ class Registration:
         self.add_module(name, module)
 
     # Attributes -----------------------------------------------------------------------------------------------------
-
-    def __getattr__(self, name: str) -> Any:
-        fields = self.__dict__
-        for kind in ("_parameters", "_buffers", "_modules"):
-            members = fields.get(kind)
-            if members is not None and name in members:
-                return members[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
         # A name keeps its kind: once registered it takes None or another value of that kind, and nothing else.
