@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import rushlight
 from rushlight import Tensor
@@ -40,8 +40,6 @@ __all__ = [
     "_EXTRA_STATE_KEY_SUFFIX",
     "_IncompatibleKeys",
 ]
-
-T_destination = TypeVar("T_destination", bound=dict[str, Any])
 
 # The fields that hold hooks, each an empty ordered dictionary at first.
 _HOOK_FIELDS = (
