@@ -142,11 +142,21 @@ class LegacyCheckpoint:
             limit=source.size,
             longer=lambda count: source.read_at(0, count),
         )
-        if self._machine.load() != MAGIC_NUMBER:
+        if self._magic_number() != MAGIC_NUMBER:
             raise RuntimeError(f"{source.name}: Invalid magic number; corrupt file?")
         if (version := self._machine.load()) != PROTOCOL_VERSION:
             raise RuntimeError(f"{source.name}: Invalid protocol version: {version!r}")
         self._machine.load()  # the sizes of the writer's C types, which nothing depends on
+
+    def _magic_number(self) -> Any:
+        try:
+            return self._machine.load()
+        except pickle.UnpicklingError as error:
+            begin = self._source.read_at(0, 12)
+            raise pickle.UnpicklingError(
+                f"{self._source.name}: Weights only load failed. The file is not a checkpoint: it is neither a zip "
+                f"archive nor a pickle, and begins with {begin!r}."
+            ) from error
 
     def unpickle(self) -> tuple[Any, Any, int]:
         """The object, the keys of its storages in their order, and the position where the storages begin."""

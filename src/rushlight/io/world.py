@@ -122,6 +122,12 @@ class CheckpointWorld:
     def fail(self, problem: str) -> NoReturn:
         raise pickle.UnpicklingError(f"{self.where}: Weights only load failed. {problem}{self._advice}")
 
+    def _raise_named(self, error: RuntimeError) -> NoReturn:
+        """Raise ``error`` again with the name of the file, unless it has it."""
+        if type(error) not in (RuntimeError, NotImplementedError) or self.where in str(error):
+            raise error
+        raise type(error)(f"{self.where}: {error}") from error
+
     # The names.
 
     def _add(self, name: str, value: Any, call: Callable[..., Any] | None = None) -> None:
@@ -210,8 +216,7 @@ class CheckpointWorld:
                 f"{self.where}: Weights only load failed. {what} cannot be made from what the file gives: {error}."
             ) from error
         except RuntimeError as error:
-            kind = NotImplementedError if isinstance(error, NotImplementedError) else RuntimeError
-            raise kind(f"{self.where}: {error}") from error
+            self._raise_named(error)
 
     def _callable(self, function: Any) -> Callable[..., Any]:
         if id(function) in self._allowed_objects:
@@ -272,7 +277,10 @@ class CheckpointWorld:
             self.fail(f"A reference to a storage has parts of the wrong types: {_describe(identifier)}.")
         if type(numel) is not int or numel < 0:
             self.fail(f"Storage {key!r} has {numel!r} elements.")
-        storage = self._load_storage(storage_type, key, location, numel, identifier[5:])
+        try:
+            storage = self._load_storage(storage_type, key, location, numel, identifier[5:])
+        except RuntimeError as error:
+            self._raise_named(error)
         if self._dtype_of.setdefault(id(storage), storage_type.dtype) != storage_type.dtype:
             self.fail(f"Storage {key!r} is used with two dtypes.")
         return storage
