@@ -101,7 +101,7 @@ def _read_header(reader: ZipReader, record: Record) -> ArrayHeader:
         version = npy.read_magic(stream)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran_order, dtype = read(stream, max_header_size=LARGEST_ARRAY_HEADER)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+    except Exception as error:  # the header is a Python literal, and its parsers have many ways to refuse one
         raise RuntimeError(f"{where} has an invalid header: {error}") from error
     if dtype.hasobject:
         raise ValueError(f"{where}: Object arrays cannot be loaded when allow_pickle=False")

@@ -42,10 +42,17 @@ def make_frozenset(items: Any = ()) -> frozenset[Any]:
     return frozenset(_sequence("frozenset", items))
 
 
+def make_bytes(data: Any = b"") -> bytes:
+    """Bytes of bytes: protocol 2 writes empty ones as a call without arguments."""
+    if not isinstance(data, (bytes, bytearray)):  # a number would ask for that many bytes
+        raise TypeError(f"bytes of a {type(data).__name__}")
+    return bytes(data)
+
+
 def make_bytearray(data: Any = b"", encoding: Any = "latin1") -> bytearray:
     if type(data) is str:
         return bytearray(encode(data, encoding))
-    if not isinstance(data, (bytes, bytearray)):  # a number would ask for that many bytes
+    if not isinstance(data, (bytes, bytearray)):
         raise TypeError(f"bytearray of a {type(data).__name__}")
     return bytearray(data)
 
@@ -139,6 +146,7 @@ class CheckpointWorld:
         add = self._add
         add("builtins.set", set, make_set)
         add("builtins.frozenset", frozenset, make_frozenset)
+        add("builtins.bytes", bytes, make_bytes)
         add("builtins.bytearray", bytearray, make_bytearray)
         add("builtins.complex", complex, make_complex)
         add("_codecs.encode", encode, encode)

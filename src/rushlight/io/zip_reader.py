@@ -146,7 +146,7 @@ class ZipReader:
             self.fail(f"the directory of {size} bytes at offset {offset} ends early")
         entries = [self._check(*entry) for entry in self._entries(directory, count)]
         entries.sort(key=lambda entry: entry[1])
-        limits = [entry[1] for entry in entries[1:]] + [offset]
+        limits = [*(entry[1] for entry in entries[1:]), offset][: len(entries)]
         next_header = {entry[0]: limit for entry, limit in zip(entries, limits, strict=True)}
         for name, header_offset, stored_size, full_size, crc, method in entries:
             limit = next_header[name]
