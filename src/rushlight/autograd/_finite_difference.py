@@ -39,7 +39,7 @@ def jacobian(func: Func, inputs: Sequence[Any], i: int, which: Sequence[int], ep
             for column, slope in zip(columns, _slopes(above, below, eps, f"at index {index} "), strict=True):
                 column.append(slope)
         if data.numel() == 0:
-            result.append([out.new_zeros((0, out.numel())) for out in _outputs(func, inputs, which)])
+            result.append([rushlight.zeros(0, out.numel(), dtype=out.dtype) for out in _outputs(func, inputs, which)])
         else:
             result.append([rushlight.stack(column) for column in columns])
     return result

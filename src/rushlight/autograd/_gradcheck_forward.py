@@ -55,7 +55,8 @@ def _jacobians(subject: Subject, i: int, axis: complex) -> list[Tensor]:
     source = subject.inputs[i].detach()
     rows = [tangents(subject, {i: unit if axis == 1.0 else unit * axis}) for unit in _units(source)]
     if not rows:
-        return [subject.outputs[j].detach().new_zeros((0, subject.outputs[j].numel())) for j in subject.roots]
+        outputs = [subject.outputs[j] for j in subject.roots]
+        return [rushlight.zeros(0, out.numel(), dtype=out.dtype) for out in outputs]
     return [rushlight.stack([row[at].reshape(-1) for row in rows]) for at in range(len(subject.roots))]
 
 

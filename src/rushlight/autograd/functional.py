@@ -265,14 +265,14 @@ def _units(out: Tensor) -> Iterator[Tensor]:
     block = max(1, _UNIT_BLOCK // max(n, 1))
     for start in range(0, n, block):
         count = min(block, n - start)
-        units = out.new_zeros((count, n))
-        units.diagonal(start).fill_(1)
+        units = rushlight.zeros(count * n, dtype=out.dtype)
+        units[start :: n + 1] = 1  # a diagonal, row by row
         yield from units.view(count, *out.shape).unbind()
 
 
 def _stack(rows: Gradients, inp: Tensor, shape: Sequence[int]) -> Tensor:
     if all(row is None for row in rows):
-        return inp.new_zeros(shape)
+        return rushlight.zeros(shape, dtype=inp.dtype)
     return rushlight.stack([rushlight.zeros_like(inp) if row is None else row for row in rows]).view(shape)
 
 
@@ -293,7 +293,9 @@ def _rows_at_once(outputs: Tensors, inputs: Tensors, create_graph: bool, strict:
         shapes = [out.shape + inp.shape for inp in inputs]
         blocks.append(
             [
-                inp.new_zeros(shape) if grad is None or start == stop else grad[start:stop].reshape(shape)
+                rushlight.zeros(shape, dtype=inp.dtype)
+                if grad is None or start == stop
+                else grad[start:stop].reshape(shape)
                 for inp, grad, shape in zip(inputs, grads, shapes, strict=True)
             ]
         )
@@ -305,8 +307,8 @@ def _block_units(tensors: Iterable[Tensor], total: int) -> list[Tensor]:
     units, start = [], 0
     for t in tensors:
         n = t.numel()
-        part = t.new_zeros((total, n))
-        part.diagonal(-start).fill_(1)
+        part = rushlight.zeros(total * n, dtype=t.dtype)
+        part[start * n : (start + n) * n : n + 1] = 1
         units.append(part.view(total, *t.shape))
         start += n
     return units
@@ -486,13 +488,13 @@ def _check_options(create_graph: bool, strict: bool, vectorize: bool, strategy: 
                 "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
                 '`vectorize=True` (got strategy="forward-mode" and vectorize=False).'
             )
-    if vectorize:
-        _check_transforms(strategy)
     if vectorize and strict:
         raise RuntimeError(
             f"{name}: `strict=True` and `vectorized=True` are not supported together. Please either set "
             "`strict=False` or `vectorize=False`."
         )
+    if vectorize:
+        _check_transforms(strategy)
 
 
 def _check_transforms(strategy: str) -> None:

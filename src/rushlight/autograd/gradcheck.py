@@ -268,7 +268,7 @@ class Subject:
             for column, grad in zip(columns, grads, strict=True):
                 column.append(grad.reshape(-1))
         return [
-            rushlight.stack(column, 1) if column else source.new_zeros((source.numel(), 0))
+            rushlight.stack(column, 1) if column else rushlight.zeros(source.numel(), 0, dtype=source.dtype)
             for column, source in zip(columns, self.source_tensors, strict=True)
         ]
 
@@ -306,7 +306,7 @@ class Subject:
         slopes = finite_difference.directional(self.func, self.inputs, i, u, self.roots, self.eps)
         for slope, j in zip(slopes, self.roots, strict=True):
             out = self.outputs[j]
-            v = unit_vector(out.detach().real, len(self.inputs) + j)
+            v = unit_vector(part_of(out.detach(), 1.0), len(self.inputs) + j)
             for part in self.parts(j):
                 a = _real_dot(self.backward(j, v.to(out.dtype) * part if out.is_complex() else v)[at], u)
                 n = float((part_of(slope, part) * v.reshape(-1)).sum())
@@ -368,6 +368,8 @@ def gradient_of_part(directions: Sequence[Tensor], part: complex) -> Tensor:
 
 def part_of(t: Tensor, part: complex) -> Tensor:
     """The imaginary part for 1j; else the real part, or all of a real tensor."""
+    if not t.is_complex():
+        return t
     return t.imag if part == 1j else t.real
 
 
