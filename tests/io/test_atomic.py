@@ -126,7 +126,7 @@ def test_folders_that_are_not_there(tmp_path):
         torch.save([1], tmp_path / "absent" / "m.pt")
     with pytest.raises(RuntimeError, match="open file failed with strerror: Is a directory"):
         torch.save([1], tmp_path)
-    with pytest.raises(FileNotFoundError, match="absent.pt"):
+    with pytest.raises(FileNotFoundError, match=r"absent.pt"):
         torch.load(tmp_path / "absent.pt")
     with pytest.raises(IsADirectoryError):
         torch.load(tmp_path)
@@ -136,7 +136,7 @@ def test_folders_that_are_not_there(tmp_path):
     os.name != "posix" or not os.path.isdir("/proc/1"), reason="needs a folder that nobody may write to"
 )
 def test_a_read_only_folder():
-    with pytest.raises(RuntimeError, match="/proc/m.pt: writing failed with strerror"):
+    with pytest.raises(RuntimeError, match=r"/proc/m.pt: writing failed with strerror"):
         torch.save([1], "/proc/m.pt")
 
 

@@ -104,7 +104,7 @@ def test_writing_to_shared_mappings_changes_the_file(tmp_path):
     assert torch.serialization.get_default_mmap_options() == mmap.MAP_PRIVATE
     loaded.fill_(7)
     assert struct.pack("=5f", *[7.0] * 5) in path.read_bytes()
-    with pytest.raises(ValueError, match="expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got 77"):
+    with pytest.raises(ValueError, match=r"expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got 77"):
         torch.serialization.set_default_mmap_options(77)
 
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_mapped(tmp_path):
     torch.save([1], tmp_path / "old.pt", _use_new_zipfile_serialization=False)
     with pytest.raises(RuntimeError, match="mmap can only be used with files saved with"):
         torch.load(tmp_path / "old.pt", mmap=True)
-    with pytest.raises(FileNotFoundError, match="absent.pt"):
+    with pytest.raises(FileNotFoundError, match=r"absent.pt"):
         torch.load(tmp_path / "absent.pt", mmap=True)
 
 
@@ -242,7 +242,7 @@ def test_numbers_of_numpy():
     assert scalar is not None
     function = np.float64(1).__reduce__()[0]
     stream = saved({"loss": np.float64(2.5)})
-    with pytest.raises(pickle.UnpicklingError, match="multiarray.scalar"):
+    with pytest.raises(pickle.UnpicklingError, match=r"multiarray.scalar"):
         torch.load(stream)
     stream.seek(0)
     with torch.serialization.safe_globals([function, np.dtype, np.dtypes.Float64DType]):

@@ -60,7 +60,7 @@ def test_refusals(tmp_path):
         safetensors.save_file({"t": base.reshape(2, 3).t()}, path)
     with pytest.raises(RuntimeError, match=r"Some tensors share memory.*\['a', 'b'\]"):
         safetensors.save_file({"a": base, "b": base[:2]}, path)
-    with pytest.raises(ValueError, match="Key `a` is invalid, expected torch.Tensor but received <class 'int'>"):
+    with pytest.raises(ValueError, match=r"Key `a` is invalid, expected torch.Tensor but received <class 'int'>"):
         safetensors.save_file({"a": 3}, path)
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(FileNotFoundError):

@@ -405,14 +405,14 @@ def test_save_raises_what_pickling_raises():
 
 
 def test_load_refuses_what_cannot_be_read():
-    with pytest.raises(AttributeError, match="You can only torch.load from a file that is seekable"):
+    with pytest.raises(AttributeError, match=r"You can only torch.load from a file that is seekable"):
         torch.load(3)
 
     class Pipe(io.RawIOBase):
         def readable(self):
             return True
 
-    with pytest.raises(io.UnsupportedOperation, match="You can only torch.load from a file that is seekable"):
+    with pytest.raises(io.UnsupportedOperation, match=r"You can only torch.load from a file that is seekable"):
         torch.load(Pipe())
 
 

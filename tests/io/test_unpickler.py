@@ -19,7 +19,8 @@ def unpickled(data, **options):
 
 VALUES = [
     None, True, False, 0, 1, -1, 255, 256, 65535, 65536, -65536, 2**31 - 1, -(2**31), 2**31, 2**62, -(2**63), 10**30,
-    -(10**700), 0.0, -0.0, 1e308, math.inf, -math.inf, 5e-324, "", "a", "\u00e9" * 200, "x" * 70_000, "\n\\'\"", "\ud83d",
+    -(10**700),
+    0.0, -0.0, 1e308, math.inf, -math.inf, 5e-324, "", "a", "\u00e9" * 200, "x" * 70_000, "\n\\'\"", "\ud83d",
     b"", b"a", bytes(range(256)), b"y" * 70_000, bytearray(b"abc"), bytearray(), [], [1], [[], [[]]], list(range(2000)),
     (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), {}, {"a": 1}, {i: str(i) for i in range(2000)}, {(1, "x"): [None]},
     set(), {1, "b"}, set(range(2000)), frozenset(), frozenset({2, "c"}), 1 + 2j, [1.5, "mixed", None, {"deep": ({},)}],
@@ -74,10 +75,6 @@ def test_not_a_number():
 
 
 def test_ten_thousand_levels():
-    value = current = []
-    for _ in range(10_000):
-        current.append([])
-        current = current[0]
     data = b"\x80\x02" + b"]" * 10_001 + b"a" * 10_000 + b"."
     result, depth = unpickled(data), 0
     while result:

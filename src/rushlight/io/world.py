@@ -242,7 +242,7 @@ class CheckpointWorld:
             return cls.__new__(cls, *args, **kwargs)
         if cls in (OrderedDict, Counter) and not args and not kwargs:
             return cls()
-        self.fail(f"Trying to create new object for unrecognized class {_describe(cls)}.")
+        return self.fail(f"Trying to create new object for unrecognized class {_describe(cls)}.")
 
     def set_state(self, instance: Any, state: Any) -> None:
         cls = type(instance)

@@ -169,9 +169,7 @@ class ZipReader:
         elif disk or directory_disk:
             self.fail("it is one disk of several")
         if directory_offset + directory_size > end:
-            self.fail(
-                f"its directory of {directory_size} bytes at offset {directory_offset} lies outside of the file's {size}"
-            )
+            self.fail(f"its directory ({directory_size} bytes at offset {directory_offset}) lies outside of the file")
         if count * fmt.CENTRAL_HEADER.size > directory_size:
             self.fail(f"{count} records cannot fit into a directory of {directory_size} bytes")
         return count, directory_size, directory_offset
@@ -253,7 +251,7 @@ class ZipReader:
                 numbers = (int.from_bytes(values[8 * i : 8 * i + 8], "little") for i in range(wanted))
                 return [next(numbers) if field == fmt.LIMIT32 else field for field in fields]
             at += length
-        self.fail(f"record {name!r} has sizes beyond 32 bits and no 64-bit field")
+        return self.fail(f"record {name!r} has sizes beyond 32 bits and no 64-bit field")
 
 
 def _scatter(pieces: Iterator[bytes], views: tuple[memoryview, ...]) -> None:

@@ -109,7 +109,7 @@ class ProcessContext:
         ready = multiprocessing.connection.wait(list(self.sentinels), timeout=timeout)
         failed = None
         for sentinel in ready:
-            index = self.sentinels.pop(sentinel)  # type: ignore[call-overload]
+            index = self.sentinels.pop(sentinel)  # type: ignore[arg-type]  # these are descriptors
             process = self.processes[index]
             process.join()
             if process.exitcode != 0:
@@ -118,7 +118,7 @@ class ProcessContext:
         if failed is None:
             return not self.sentinels
         self._end_all(grace_period)
-        self._report(failed)
+        return self._report(failed)
 
     def _end_all(self, grace_period: float | None) -> None:
         if grace_period is not None:

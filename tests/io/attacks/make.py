@@ -10,7 +10,6 @@ import pickle
 import struct
 import tarfile
 import zipfile
-import zlib
 
 FOLDER = pathlib.Path(__file__).parent
 
@@ -380,6 +379,4 @@ def files():
 if __name__ == "__main__":
     for name, data in files().items():
         (FOLDER / name).write_bytes(data)
-    print(
-        f"{len(files())} files, {sum(map(len, files().values()))} bytes, crc {zlib.crc32(b''.join(files().values())):08x}"
-    )
+    print(f"{len(files())} files, {sum(map(len, files().values()))} bytes")
