@@ -17,7 +17,8 @@ def crc32(*parts: bytes | memoryview) -> int:
     """The CRC-32 of the concatenation of ``parts``."""
     crc = 0
     for part in parts:
-        crc = zlib.crc32(part, crc)
+        if part:  # zlib takes an empty buffer without an address for a new beginning
+            crc = zlib.crc32(part, crc)
     return crc
 
 

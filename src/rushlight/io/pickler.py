@@ -176,8 +176,6 @@ class CheckpointPickler(pickle._Pickler):
         dtype = _short_name(tensor.dtype)
         if tensor.device.type == "meta":
             return REBUILD_META_TENSOR, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
-        if tensor.layout is not rushlight.strided:
-            raise NotImplementedError(f"saving a tensor of layout {tensor.layout} is not in rushlight")
         _warn_of_hooks(tensor)
         typed = dtype in STORAGES
         args: tuple[Any, ...] = (
@@ -190,9 +188,6 @@ class CheckpointPickler(pickle._Pickler):
         )
         if not typed:
             args += (tensor.dtype,)
-        flags = {name: True for name, is_set in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if is_set}
-        if flags:
-            args += (flags,)
         return (REBUILD_TENSOR if typed else REBUILD_TENSOR_OF_DTYPE), args
 
 
@@ -223,7 +218,7 @@ def _short_name(value: Any) -> str:
 
 
 def _warn_of_hooks(tensor: rushlight.Tensor) -> None:
-    hooks = getattr(tensor, "_backward_hooks", None)
+    hooks = tensor._hooks()
     for hook in hooks.values() if hooks else ():
         if not hasattr(hook, "__torch_unserializable__"):
             warnings.warn(

@@ -68,7 +68,7 @@ def _pickler_class() -> type[pickle.Pickler]:
 
         def _reduce_tensor(self, tensor: Any) -> Any:
             check_can_be_sent(tensor)
-            if tensor.device.type != "cpu" or tensor.__dict__ or tensor.is_conj() or tensor.is_neg():
+            if tensor.device.type != "cpu" or tensor.__dict__:
                 return NotImplemented
             requires_grad, tensor = tensor.requires_grad, tensor.detach()
             storage = tensor.untyped_storage()
