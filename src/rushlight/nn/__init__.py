@@ -16,4 +16,8 @@ __all__ = [
     *_layers,
 ]
 
-__getattr__, __dir__ = lazy_module(__name__, submodules=("attention", "utils"))
+__getattr__, __dir__ = lazy_module(
+    __name__,
+    submodules=("attention", "grad", "parallel", "utils"),
+    names={"DataParallel": "rushlight.nn.parallel", "factory_kwargs": "rushlight.nn.factory"},
+)
