@@ -177,9 +177,14 @@ void resize_out(Tensor& out, IntSpan sizes) {
                 to_string(sizes),
                 ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
                 "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."));
-  std::int64_t bytes = (out.offset + count_elements(sizes)) * out.item_size();
-  if (std::int64_t(out.storage->size) < bytes) resize_storage(out.storage, std::size_t(bytes));
-  set_geometry(&out, sizes, contiguous_strides(sizes));
+  set_sizes(out, sizes);
+}
+
+void set_sizes(Tensor& t, IntSpan sizes) {
+  if (equal(t.sizes(), sizes)) return;
+  std::int64_t bytes = (t.offset + count_elements(sizes)) * t.item_size();
+  if (std::int64_t(t.storage->size) < bytes) resize_storage(t.storage, std::size_t(bytes));
+  set_geometry(&t, sizes, contiguous_strides(sizes));
 }
 
 void refuse_overlapping_write(const Tensor& t) {

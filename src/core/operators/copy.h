@@ -37,6 +37,8 @@ struct Operand;
 void check_out(const Tensor& out, DType result, const Operand* in, int n, const char* operation);
 /// Gives `out` the result's shape, with a warning where it held numbers of another shape.
 void resize_out(Tensor& out, IntSpan sizes);
+/// Gives `t` other sizes, in row-major order, growing its storage where need be; equal sizes leave it as it is.
+void set_sizes(Tensor& t, IntSpan sizes);
 void refuse_overlapping_write(const Tensor& t);
 
 }  // namespace rushlight

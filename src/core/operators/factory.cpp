@@ -94,48 +94,48 @@ TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step, DTy
   return out;
 }
 
-// ---- the operators
-
-namespace {
-
-using OptionalType = std::optional<DType>;
-
-TensorRef with_grad(TensorRef t, bool requires_grad) {
+TensorRef as_leaf(TensorRef t, bool requires_grad) {
   if (!requires_grad) return t;
   check(is_differentiable(t->dtype), "Only Tensors of floating point and complex dtype can require gradients");
   t->set(RequiresGrad, true);
   return t;
 }
 
+// ---- the operators
+
+namespace {
+
+using OptionalType = std::optional<DType>;
+
 TensorRef empty_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
-  return with_grad(empty(size, dtype.value_or(default_dtype)), requires_grad);
+  return as_leaf(empty(size, dtype.value_or(default_dtype)), requires_grad);
 }
 TensorRef zeros_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
-  return with_grad(zeros(size, dtype.value_or(default_dtype)), requires_grad);
+  return as_leaf(zeros(size, dtype.value_or(default_dtype)), requires_grad);
 }
 TensorRef ones_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
-  return with_grad(ones(size, dtype.value_or(default_dtype)), requires_grad);
+  return as_leaf(ones(size, dtype.value_or(default_dtype)), requires_grad);
 }
 TensorRef full_op(const Dims& size, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
-  return with_grad(full(size, value, dtype.value_or(value.dtype())), requires_grad);
+  return as_leaf(full(size, value, dtype.value_or(value.dtype())), requires_grad);
 }
 TensorRef empty_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
-  return with_grad(empty_like(t, dtype.value_or(t.dtype)), requires_grad);
+  return as_leaf(empty_like(t, dtype.value_or(t.dtype)), requires_grad);
 }
 TensorRef zeros_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
   TensorRef out = empty_like(t, dtype.value_or(t.dtype));
   fill_numbers(*out, 0);
-  return with_grad(out, requires_grad);
+  return as_leaf(out, requires_grad);
 }
 TensorRef ones_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
   TensorRef out = empty_like(t, dtype.value_or(t.dtype));
   fill_numbers(*out, 1);
-  return with_grad(out, requires_grad);
+  return as_leaf(out, requires_grad);
 }
 TensorRef full_like_op(const Tensor& t, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
   TensorRef out = empty_like(t, dtype.value_or(t.dtype));
   fill_numbers(*out, value);
-  return with_grad(out, requires_grad);
+  return as_leaf(out, requires_grad);
 }
 
 DType range_type(const Scalar& a, const Scalar& b, const Scalar& c, OptionalType dtype) {
@@ -143,10 +143,10 @@ DType range_type(const Scalar& a, const Scalar& b, const Scalar& c, OptionalType
   return a.is_integral() && b.is_integral() && c.is_integral() ? DType::Int64 : default_dtype;
 }
 TensorRef arange_end(const Scalar& end, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
-  return with_grad(arange(0, end, 1, range_type(0, end, 1, dtype)), requires_grad);
+  return as_leaf(arange(0, end, 1, range_type(0, end, 1, dtype)), requires_grad);
 }
 TensorRef arange_op(const Scalar& start, const Scalar& end, const Scalar& step, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
-  return with_grad(arange(start, end, step, range_type(start, end, step, dtype)), requires_grad);
+  return as_leaf(arange(start, end, step, range_type(start, end, step, dtype)), requires_grad);
 }
 
 TensorRef fill_op(Tensor& t, const Scalar& value) {
@@ -161,8 +161,6 @@ TensorRef fill_op(Tensor& t, const Scalar& value) {
   return TensorRef(&t);
 }
 TensorRef zero_op(Tensor& t) { return fill_op(t, 0); }
-
-#define RUSHLIGHT_FACTORY "dtype? dtype=None, layout layout=None, device device=None, bool requires_grad=False, bool pin_memory=False"
 
 const Define factories[] = {
     {"empty(int[] size, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &empty_op, Function | Out, "Uninitialised numbers."},

@@ -7,5 +7,6 @@
 #include "operators/index.h"
 #include "operators/matmul.h"
 #include "operators/pointwise.h"
+#include "operators/random.h"
 #include "operators/reduce.h"
 #include "operators/view.h"

@@ -25,8 +25,6 @@
 
 namespace rushlight {
 
-struct Generator;  // kernels/random.h
-
 using Tensors = std::vector<const Tensor*>;
 struct Device {};   ///< always the CPU: checked while arguments are parsed
 struct Layout {};   ///< always strided
@@ -103,6 +101,7 @@ struct From;
 template <> struct From<const Tensor&> { static const Tensor& get(Value& v) { return *v.tensor; } };
 template <> struct From<Tensor&> { static Tensor& get(Value& v) { return *const_cast<Tensor*>(v.tensor); } };
 template <> struct From<const Tensor*> { static const Tensor* get(Value& v) { return v.tensor; } };
+template <> struct From<Tensor*> { static Tensor* get(Value& v) { return const_cast<Tensor*>(v.tensor); } };
 template <> struct From<const Tensors&> { static const Tensors& get(Value& v) { return v.tensors; } };
 template <> struct From<Scalar> { static Scalar get(Value& v) { return v.number; } };
 template <> struct From<const Scalar&> { static const Scalar& get(Value& v) { return v.number; } };

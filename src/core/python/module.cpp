@@ -82,6 +82,7 @@ NB_MODULE(_C, m) {
     init_data(m.ptr());
     init_storage_type(m.ptr());
     init_nn_module_type(m.ptr());
+    init_generator_type(m.ptr());
     add_operators(m);
   } catch (...) {
     set_error();

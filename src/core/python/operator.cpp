@@ -133,7 +133,10 @@ bool read(const Param& p, PyObject* o, Value& v) {
       return true;
     case ArgType::Layout: return is_layout(o);
     case ArgType::MemoryFormat: return try_memory_format(o, v.format);
-    case ArgType::Generator: v.object = o; return true;
+    case ArgType::Generator:
+      if (!is_generator(o)) return false;
+      v.object = o;
+      return true;
     case ArgType::Object: v.object = o; return true;
   }
   return false;

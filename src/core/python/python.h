@@ -86,6 +86,7 @@ extern PyTypeObject* node_type;
 extern PyTypeObject* operator_type;
 extern PyTypeObject* size_type;
 extern PyTypeObject* dtype_type;
+extern PyTypeObject* generator_type;
 void init_named_types(PyObject* module);
 void init_tensor_type(PyObject* module);
 void init_node_type(PyObject* module);
@@ -97,10 +98,12 @@ void init_numpy(PyObject* module);
 void init_data(PyObject* module);
 void init_storage_type(PyObject* module);
 void init_nn_module_type(PyObject* module);
+void init_generator_type(PyObject* module);
 
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyObject_TypeCheck(o, tensor_type); }
 inline Tensor* tensor_of(PyObject* o) { return reinterpret_cast<Tensor*>(o); }
 inline PyObject* object_of(Object* o) { return reinterpret_cast<PyObject*>(o); }
+inline bool is_generator(PyObject* o) { return PyObject_TypeCheck(o, generator_type); }
 inline bool is_node(PyObject* o) { return PyObject_TypeCheck(o, node_type); }
 inline Node* node_of(PyObject* o) { return reinterpret_cast<Node*>(o); }
 /// Gives the tensor to Python (None for null).
