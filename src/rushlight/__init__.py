@@ -1,5 +1,6 @@
 """rushlight: PyTorch's autograd as a small, fast library. ``import rushlight as torch`` runs PyTorch programs on CPUs."""
 
+from . import _openmp  # isort: skip  (before the core, whose runtime reads its settings once)
 from . import version as version
 from .version import __version__ as __version__
 from ._C import *  # noqa: F403  # isort: skip

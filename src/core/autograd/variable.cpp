@@ -37,6 +37,7 @@ void accumulate(Node* node, TensorRef* grads, TensorRef*) {
   } else {
     add_numbers(*old, *g);
   }
+  grad_of(leaf)->storage->read();  // what backward promised is there when it ends, not when somebody looks
   meta_of(leaf).leaf_hooks.each([&](LeafHook& hook) { hook.call(&leaf); });
 }
 

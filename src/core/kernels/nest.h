@@ -8,7 +8,7 @@
 
 namespace rushlight {
 
-constexpr int max_operands = 12;
+constexpr int max_operands = 24;
 
 struct Nest {
   int n_operands = 0;

@@ -17,15 +17,18 @@ void parallel_run(std::int64_t n, std::int64_t chunk, int threads, void (*f)(voi
 
 /// Calls f(begin, end) over parts of [0, n): one part below `grain` elements or on one thread. `f` must not throw and
 /// must not touch reference counts: the interpreter lock is released while several threads run.
+/// `keep_lock`: for work that another thread must not find half done.
 template <class F>
-void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
+void parallel_for(std::int64_t n, std::int64_t grain, F&& f, bool keep_lock = false) {
   int threads = n > grain ? num_threads() : 1;
   if (threads > 1 && !in_parallel()) {
     std::int64_t parts = (n + grain - 1) / grain;
     if (parts < threads) threads = int(parts);
     std::int64_t chunk = ((n + threads - 1) / threads + 63) / 64 * 64;
+    auto call = [](void* s, std::int64_t a, std::int64_t b) { (*static_cast<std::remove_reference_t<F>*>(s))(a, b); };
+    if (keep_lock) return detail::parallel_run(n, chunk, threads, call, &f);
     Unlocked unlocked;
-    detail::parallel_run(n, chunk, threads, [](void* s, std::int64_t a, std::int64_t b) { (*static_cast<std::remove_reference_t<F>*>(s))(a, b); }, &f);
+    detail::parallel_run(n, chunk, threads, call, &f);
   } else if (n > 0) {
     f(std::int64_t(0), n);
   }

@@ -183,9 +183,13 @@ class Compiler {
   void finish() {
     Kernel& k = *kernel_;
     if (k.n_temporaries) {
-      auto fits = std::int64_t(scratch_bytes) / (k.n_temporaries * 16) / 64 * 64;
-      k.block = std::clamp<std::int64_t>(fits, 64, 1024);
-      check(k.n_temporaries * k.block * 16 <= std::int64_t(scratch_bytes), "a pointwise program needs more than ", scratch_bytes / 1024, " temporaries");
+      k.stride = 1;
+      for (auto& step : k.steps)
+        for (int i = 0; i < step.n_args; ++i)
+          if (step.args[i].kind == Kernel::Argument::Temporary) k.stride = std::max<std::int64_t>(k.stride, step.args[i].item);
+      check(k.n_temporaries <= max_temporaries, "a pointwise program needs more than ", max_temporaries, " temporaries");
+      // half of a first-level cache for temporaries, the rest for the operands' blocks
+      k.block = std::clamp<std::int64_t>(24 * 1024 / (k.n_temporaries * k.stride) / 64 * 64, 64, 1024);
     }
     k.direct = k.steps.size() == 1 && k.steps[0].n_args == k.n_inputs + k.n_outputs;
     for (int i = 0; k.direct && i < k.steps[0].n_args; ++i) {
@@ -234,7 +238,7 @@ void Kernel::run_line(char* const* operands, const std::int64_t* operand_steps, 
             break;
           case Argument::Temporary:
             steps_[k] = a.item;
-            args[k] = reinterpret_cast<char*>(scratch + a.index * block * 16);
+            args[k] = reinterpret_cast<char*>(scratch + a.index * block * stride);
             break;
           case Argument::Constant:
             steps_[k] = 0;
@@ -264,7 +268,7 @@ static std::byte* scratch() {
   return memory->bytes;
 }
 
-void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps) {
+void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps, bool keep_lock) {
   if (n <= pointwise_grain) {
     kernel.run_line(operands, steps, n, kernel.direct ? nullptr : scratch());
     if (division_by_zero) [[unlikely]]
@@ -281,7 +285,7 @@ void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands
       division_by_zero = false;
       divided = true;
     }
-  });
+  }, keep_lock);
   if (divided) fail("ZeroDivisionError");
 }
 

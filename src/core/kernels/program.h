@@ -46,7 +46,8 @@ struct Kernel {
   };
   std::vector<Step> steps;
   int n_inputs = 0, n_outputs = 0, n_temporaries = 0;
-  std::int64_t block = 1024;
+  std::int64_t block = 1024;   ///< elements that go through all steps at a time
+  std::int64_t stride = 16;    ///< bytes between the elements of a temporary, at most
   bool direct = false;  ///< one step whose arguments are the operands in order
   std::vector<std::array<std::byte, 16>> constants;
   std::vector<DType> outputs;  ///< types written
@@ -57,6 +58,7 @@ struct Kernel {
 };
 
 constexpr std::size_t scratch_bytes = 64 * 1024;
+constexpr int max_temporaries = 64;
 
 /// Resolves loops and conversions. `compute`: the type that inputs in `promoted` (a bit each) are converted to first;
 /// `wanted`: the types to write (null: the natural ones, halves where `half` says so).
@@ -71,7 +73,7 @@ struct RunOperand {
 /// Runs the kernel over `shape`; operands are inputs then outputs.
 void run_kernel(const Kernel& kernel, IntSpan shape, const RunOperand* operands, int n);
 /// The same where all operands are contiguous or single numbers (step 0).
-void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps);
+void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps, bool keep_lock = false);
 
 /// Below this many elements a pointwise kernel runs on the calling thread.
 constexpr std::int64_t pointwise_grain = 32768;

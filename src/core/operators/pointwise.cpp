@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "operators/deferred.h"
 #include "operators/operators.h"
 
 namespace rushlight {
@@ -223,6 +224,18 @@ void run_vjp_strided(PointwiseNode& self, Kernel& kernel, const VjpOperands& o, 
   run_kernel(kernel, out.sizes(), run, n + 3);
 }
 
+/// The derivative as pending work, where its operands are whole or single numbers.
+TensorRef defer_vjp(PointwiseNode& self, int i, const VjpOperands& o) {
+  Operand in[6];
+  for (int j = 0; j < self.n_in + 2; ++j) {
+    if (o.tensors[j])
+      in[j] = Operand(*o.tensors[j]);
+    else if (j < self.n_in && self.is_number[j])
+      in[j] = Operand(self.numbers[j]);
+  }
+  return defer(vjp_program(*self.op, i), self.compute, in, self.n_in + 2, *o.tensors[self.n_in + 1]);
+}
+
 /// One derivative, fused: one pass over memory. The last one may write over the gradient, if nobody else holds it.
 TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef& g, bool last) {
   PointwiseOp& op = *self.op;
@@ -239,12 +252,14 @@ TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef&
   o.tensors[n + 1] = &grad;
   Kernel& kernel = vjp_kernel(self, i, grad);
   DType out_type = self.in_dtype[i];
+  if (grad.numel >= deferral_threshold && op.fast_vjp[i][int(self.compute)] == &kernel)
+    if (TensorRef out = defer_vjp(self, i, o)) return out;
   if (!flat) {
     TensorRef out = empty_like(grad, out_type);
     run_vjp_strided(self, kernel, o, *out);
     return out;
   }
-  bool reuse = last && g->refcount == 1 && g->storage->refcount == 1 && !g->meta && !g->grad_fn_ && g->dtype == out_type && !g->storage->free_owner;
+  bool reuse = last && !g->storage->pending && g->refcount == 1 && g->storage->refcount == 1 && !g->meta && !g->grad_fn_ && g->dtype == out_type && !g->storage->free_owner;
   TensorRef out = reuse ? g : empty(grad.sizes(), out_type);
   char* address[8];
   std::int64_t steps[8];
@@ -399,6 +414,12 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
   if (is_half(d)) return nullptr;
   Kernel* k = fast_kernel(op, d);
   if (!k) return nullptr;
+  if (lead->numel >= deferral_threshold && k->outputs[0] == d)
+    if (TensorRef out = defer(forward_program(op), d, in, op.n_in, *lead)) {
+      if (wants_record(op, in))
+        if (Ref<Node> node = make_node(op, in, d, out.get(), out->sizes())) out->grad_fn_ = node.detach();
+      return out;
+    }
   char* address[5];
   std::int64_t steps[5];
   alignas(16) std::byte numbers[4][16];

@@ -46,7 +46,7 @@ PyObject* array_of(Tensor& t) {
     strides[i] = npy_intp(t.stride(i) * t.item_size());
   }
   int type = numpy_type(t.dtype);
-  PyObject* array = checked(PyArray_New(&PyArray_Type, t.ndim, sizes, type, strides, t.write(), 0, NPY_ARRAY_WRITEABLE, nullptr));
+  PyObject* array = checked(PyArray_New(&PyArray_Type, t.ndim, sizes, type, strides, t.expose(), 0, NPY_ARRAY_WRITEABLE, nullptr));
   t.storage->resizable = false;  // the array points into it
   if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), Py_NewRef(object_of(&t))) < 0) throw PythonError();
   return array;
@@ -195,7 +195,7 @@ PyObject* to_dlpack(PyObject* self, PyObject*, PyObject*) {
       e->dims[64 + i] = t.size(i) > 1 ? t.stride(i) : 1;
     }
     t.storage->resizable = false;
-    e->managed = {{t.write(), {1, 0}, t.ndim, dl_type(t.dtype), e->dims, e->dims + 64, 0}, e, [](DLManagedTensor* m) {
+    e->managed = {{t.expose(), {1, 0}, t.ndim, dl_type(t.dtype), e->dims, e->dims + 64, 0}, e, [](DLManagedTensor* m) {
                     PyGILState_STATE state = PyGILState_Ensure();
                     delete static_cast<Exported*>(m->manager);
                     PyGILState_Release(state);

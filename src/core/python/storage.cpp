@@ -39,7 +39,7 @@ PyObject* storage_new(PyTypeObject*, PyObject* args, PyObject*) {
 PyObject* nbytes(PyObject* self, PyObject*) { return PyLong_FromSize_t(storage_of(self).size); }
 Py_ssize_t length(PyObject* self) { return Py_ssize_t(storage_of(self).size); }
 PyObject* data_ptr(PyObject* self, PyObject*) {
-  return guarded([&] { return PyLong_FromVoidPtr(storage_of(self).write()); });
+  return guarded([&] { return PyLong_FromVoidPtr(storage_of(self).expose()); });
 }
 PyObject* resize(PyObject* self, PyObject* arg) {
   return guarded([&]() -> PyObject* {
@@ -56,7 +56,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded_int([&] {
     Storage& s = storage_of(self);
     s.resizable = false;  // the buffer points into it
-    checked(PyBuffer_FillInfo(view, self, s.write(), Py_ssize_t(s.size), 0, flags));
+    checked(PyBuffer_FillInfo(view, self, s.expose(), Py_ssize_t(s.size), 0, flags));
   });
 }
 

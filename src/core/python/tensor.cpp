@@ -441,7 +441,7 @@ PyObject* tolist(PyObject* s, PyObject*) {
 PyObject* data_ptr(PyObject* s, PyObject*) {
   return guarded([&] {
     Tensor* t = tensor_of(s);
-    return PyLong_FromVoidPtr(t->numel ? t->write() : nullptr);
+    return PyLong_FromVoidPtr(t->numel ? t->expose() : nullptr);
   });
 }
 PyObject* is_contiguous(PyObject* s, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {

@@ -196,11 +196,12 @@ Ref<Storage> foreign_storage(void* bytes, std::size_t size, void* owner, void (*
   s->owner = owner;
   s->free_owner = free_owner;
   s->resizable = false;
+  s->exposed = true;
   return s;
 }
 
 Ref<Storage> alias_storage(Storage* storage) {
-  std::byte* bytes = storage->write();
+  std::byte* bytes = storage->expose();
   retain(storage);
   return foreign_storage(bytes, storage->size, storage, [](void* s) { release(static_cast<Storage*>(s)); });
 }

@@ -15,7 +15,7 @@ namespace rushlight {
 
 struct Storage;
 
-/// Work that will fill a storage when somebody looks.
+/// Work that will fill a storage when somebody looks (operators/deferred.h).
 struct Pending {
   void (*materialize)(Storage*);  ///< fills the storage and clears Storage::pending
   void (*discard)(Storage*);      ///< the storage goes away unread
@@ -28,7 +28,8 @@ struct Storage {
   std::uint32_t version = 0;         ///< counts in-place changes
   std::uint16_t block_class = 0;     ///< the allocator's size class; 0: not the allocator's
   bool resizable = true;
-  bool shared = false;               ///< in memory that other processes see
+  bool exposed = false;              ///< the bytes are reachable past this storage (NumPy, .data, data_ptr)
+  std::uint32_t readers = 0;         ///< pending computations that will read these bytes
   Pending* pending = nullptr;        ///< null: plain numbers
   void* owner = nullptr;             ///< what keeps foreign memory alive
   void (*free_owner)(void*) = nullptr;
@@ -38,7 +39,19 @@ struct Storage {
       pending->materialize(this);
     return bytes;
   }
-  std::byte* write() { return read(); }
+  std::byte* write() {
+    if (pending) [[unlikely]]
+      pending->materialize(this);
+    if (readers) [[unlikely]]
+      flush_readers();
+    return bytes;
+  }
+  /// The address for good: whoever has it may write without asking again.
+  std::byte* expose() {
+    exposed = true;
+    return write();
+  }
+  void flush_readers();  ///< does the work that still needs the old bytes (operators/deferred.cpp)
 };
 
 void storage_dispose(Storage*) noexcept;

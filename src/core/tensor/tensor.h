@@ -55,6 +55,7 @@ struct Tensor : Object {
   /// The first element, for reading; for writing (in-place operators also bump the version).
   const std::byte* read() const { return storage->read() + offset * item_size(); }
   std::byte* write() const { return storage->write() + offset * item_size(); }
+  std::byte* expose() const { return storage->expose() + offset * item_size(); }
   template <class T>
   const T* read_as() const {
     return reinterpret_cast<const T*>(read());

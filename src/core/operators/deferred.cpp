@@ -1,0 +1,296 @@
+#include "operators/deferred.h"
+
+#include <map>
+
+#include "kernels/nest.h"
+#include "operators/operators.h"
+
+namespace rushlight {
+
+DeferralStats deferral_stats;
+
+namespace {
+
+bool enabled = true;
+constexpr int max_instructions = 64;
+
+struct Input {
+  Storage* storage = nullptr;  ///< owned; null: a number, or unused
+  std::int64_t offset = 0;     ///< in bytes
+  bool single = false;         ///< one element for all places
+  bool used = false;
+  Scalar number;
+  friend bool operator==(const Input& a, const Input& b) {
+    return a.storage && a.storage == b.storage && a.offset == b.offset && a.single == b.single;
+  }
+};
+
+void materialize_storage(Storage* s);
+void discard_storage(Storage* s);
+
+/// The work behind one pending storage.
+struct Deferred : Pending {
+  Storage* self;
+  const Program* program;
+  DType dtype;
+  std::int64_t n;
+  int weight;  ///< instructions of it and of what it stands on
+  std::vector<Input> inputs;
+  Deferred *before = nullptr, *after = nullptr;  ///< all pending work, for flush_readers
+
+  Deferred();
+  Deferred(const Deferred&) = delete;
+  ~Deferred() {
+    unlink();
+    for (auto& in : inputs)
+      if (in.storage) {
+        --in.storage->readers;
+        release(in.storage);
+      }
+  }
+  static Deferred*& all() {
+    static Deferred* first = nullptr;
+    return first;
+  }
+
+ private:
+  void link() {
+    after = all();
+    if (after) after->before = this;
+    all() = this;
+  }
+  void unlink() {
+    (before ? before->after : all()) = after;
+    if (after) after->before = before;
+  }
+};
+
+Deferred::Deferred() : Pending{&materialize_storage, &discard_storage} { link(); }
+
+Deferred* work_of(const Storage* s) { return static_cast<Deferred*>(s->pending); }
+
+/// The pending work behind `last`, in the order of computation.
+void collect(Deferred* last, std::vector<Deferred*>& order) {
+  for (auto& in : last->inputs)
+    if (in.storage && in.storage->pending && !in.single) collect(work_of(in.storage), order);
+  if (std::find(order.begin(), order.end(), last) == order.end()) order.push_back(last);
+}
+
+/// A fused pass: what it reads, what it writes, and the program between.
+class Fusion {
+ public:
+  explicit Fusion(Deferred* last) { collect(last, order_); }
+
+  /// Gives up where there would be too many operands.
+  bool plan() {
+    for (auto* d : order_)
+      for (auto& in : d->inputs)
+        if (in.storage && in.storage->pending && in.single) in.storage->read();
+    for (auto* d : order_) {
+      for (auto& in : d->inputs) key_.push_back(place(in));
+      key_.push_back(std::int64_t(reinterpret_cast<std::intptr_t>(d->program)));
+    }
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      if (i + 1 == order_.size() || held_elsewhere(order_[i])) {
+        outputs_.push_back(i);
+        key_.push_back(-1 - std::int64_t(i));
+      }
+    key_.push_back(std::int64_t(order_[0]->dtype));
+    return int(externals_.size() + outputs_.size()) <= max_operands;
+  }
+
+  void run() {
+    Kernel& kernel = kernel_for();
+    Deferred* last = order_.back();
+    DType d = last->dtype;
+    std::int64_t item = item_size(d);
+    char* address[max_operands];
+    std::int64_t steps[max_operands];
+    alignas(16) std::byte numbers[max_operands][16];
+    int k = 0;
+    for (auto* in : externals_) {
+      if (in->storage) {
+        address[k] = reinterpret_cast<char*>(in->storage->bytes + in->offset);
+        steps[k] = in->single ? 0 : item;
+      } else {
+        in->number.store(d, numbers[k]);
+        address[k] = reinterpret_cast<char*>(numbers[k]);
+        steps[k] = 0;
+      }
+      ++k;
+    }
+    std::vector<Ref<Storage>> done;
+    for (auto i : outputs_) {
+      Storage* s = order_[i]->self;
+      allocate_bytes(s);
+      done.emplace_back(s);
+      address[k] = reinterpret_cast<char*>(s->bytes);
+      steps[k++] = item;
+    }
+    ++deferral_stats.passes;
+    run_kernel_flat(kernel, last->n, address, steps, true);
+    std::vector<std::unique_ptr<Deferred>> finished;
+    for (auto& s : done) finished.emplace_back(static_cast<Deferred*>(std::exchange(s->pending, nullptr)));
+  }
+
+ private:
+  /// Where an input stands: among the pending results (odd numbers) or the externals (even).
+  std::int64_t place(const Input& in) {
+    if (!in.used) return -1000;
+    if (in.storage && in.storage->pending && !in.single) {
+      auto at = std::find(order_.begin(), order_.end(), work_of(in.storage)) - order_.begin();
+      return 2 * at + 1;
+    }
+    for (std::size_t i = 0; i < externals_.size(); ++i)
+      if (*externals_[i] == in) return 2 * std::int64_t(i);
+    externals_.push_back(&in);
+    return 2 * std::int64_t(externals_.size() - 1);
+  }
+
+  /// Does anything outside of this pass still hold the result?
+  bool held_elsewhere(const Deferred* d) const {
+    std::intptr_t inside = 0;
+    for (auto* other : order_)
+      for (auto& in : other->inputs) inside += in.storage == d->self;
+    return d->self->refcount > inside;
+  }
+
+  Kernel& kernel_for() {
+    static auto* cache = new std::map<std::vector<std::int64_t>, std::unique_ptr<Kernel>>;
+    auto& slot = (*cache)[key_];
+    if (!slot) slot = build();
+    return *slot;
+  }
+
+  std::unique_ptr<Kernel> build() {
+    Program p;
+    p.n_inputs = int(externals_.size());
+    for (auto* d : order_)
+      for (auto& c : d->program->constants) p.constants.push_back(c);
+    std::vector<std::uint16_t> results;
+    std::size_t constant = 0, at = 0;
+    for (auto* d : order_) {
+      std::vector<std::uint16_t> slots;
+      for (std::size_t i = 0; i < d->inputs.size(); ++i) {
+        std::int64_t where = key_[at++];
+        slots.push_back(where < 0 ? 0 : where % 2 ? results[std::size_t(where / 2)] : std::uint16_t(where / 2));
+      }
+      ++at;  // the program's own entry
+      for (std::size_t c = 0; c < d->program->constants.size(); ++c) slots.push_back(std::uint16_t(p.n_inputs + int(constant++)));
+      for (auto instruction : d->program->code) {
+        for (int k = 0; k < instruction.n_in; ++k) instruction.in[k] = slots[instruction.in[k]];
+        p.code.push_back(instruction);
+        slots.push_back(std::uint16_t(p.first_result() + int(p.code.size()) - 1));
+      }
+      results.push_back(slots[d->program->outputs[0]]);
+    }
+    for (auto i : outputs_) p.outputs.push_back(results[i]);
+    DType d = order_[0]->dtype;
+    std::vector<DType> in(std::size_t(p.n_inputs), d), out(outputs_.size(), d);
+    return compile(p, in.data(), ~0u, d, out.data(), "a fused chain");
+  }
+
+  std::vector<Deferred*> order_;
+  std::vector<const Input*> externals_;
+  std::vector<std::size_t> outputs_;
+  std::vector<std::int64_t> key_;
+};
+
+void materialize_storage(Storage* s) {
+  Ref<Storage> alive(s);
+  Deferred* last = work_of(s);
+  {
+    Fusion fusion(last);
+    if (fusion.plan()) return fusion.run();
+  }
+  for (auto& in : last->inputs)  // too wide for one pass: what it stands on first
+    if (in.storage) in.storage->read();
+  Fusion alone(last);
+  alone.plan();
+  alone.run();
+}
+
+void discard_storage(Storage* s) {
+  std::unique_ptr<Deferred> gone(work_of(s));
+  s->pending = nullptr;
+}
+
+bool shareable(const Tensor& t, DType d) { return t.dtype == d && !t.storage->exposed; }
+
+}  // namespace
+
+void Storage::flush_readers() {
+  for (Deferred* d = Deferred::all(); d && readers;) {
+    bool reads = false;
+    for (auto& in : d->inputs) reads = reads || in.storage == this;
+    if (!reads) {
+      d = d->after;
+      continue;
+    }
+    d->self->read();
+    d = Deferred::all();  // the list has changed
+  }
+}
+
+void set_deferral(bool on) { enabled = on; }
+
+TensorRef defer(const Program& program, DType d, const Operand* in, int n, const Tensor& like) {
+  if (!enabled || (d != DType::Float32 && d != DType::Float64) || diagnosis.anomaly) return nullptr;
+  std::vector<Input> inputs(static_cast<std::size_t>(n));
+  std::vector<bool> used(std::size_t(n), false);
+  for (auto& instruction : program.code)
+    for (int k = 0; k < instruction.n_in; ++k)
+      if (instruction.in[k] < n) used[instruction.in[k]] = true;
+  if (program.code.empty()) return nullptr;
+  int weight = int(program.code.size());
+  for (int i = 0; i < n; ++i) {
+    Input& to = inputs[std::size_t(i)];
+    to.used = used[std::size_t(i)];
+    if (!to.used) continue;
+    const Tensor* t = in[i].tensor;
+    if (!t) {
+      to.number = in[i].number;
+      continue;
+    }
+    if (!shareable(*t, d)) return nullptr;
+    bool single = t->numel == 1;
+    if (!single && !t->is_contiguous()) {  // one number expanded
+      single = true;
+      for (int k = 0; k < t->ndim && single; ++k) single = t->size(k) == 1 || t->stride(k) == 0;
+      if (!single) return nullptr;
+    }
+    if (!single && !same_sizes(*t, like)) return nullptr;
+    to.storage = t->storage;
+    to.offset = t->offset * t->item_size();
+    to.single = single;
+    if (!single && t->storage->pending) {
+      if (to.offset != 0 || work_of(t->storage)->n != like.numel || work_of(t->storage)->dtype != d)
+        t->storage->read();
+      else
+        weight += work_of(t->storage)->weight;
+    }
+  }
+  if (weight > max_instructions) {
+    for (auto& input : inputs)
+      if (input.storage) input.storage->read();
+    weight = int(program.code.size());
+  }
+  auto work = std::make_unique<Deferred>();
+  work->program = &program;
+  work->dtype = d;
+  work->n = like.numel;
+  work->weight = weight;
+  for (auto& input : inputs)
+    if (input.storage) {
+      retain(input.storage);
+      ++input.storage->readers;
+    }
+  work->inputs = std::move(inputs);
+  Ref<Storage> storage = new_pending_storage(std::size_t(like.numel * item_size(d)), nullptr);
+  work->self = storage.get();
+  storage->pending = work.release();
+  ++deferral_stats.deferred;
+  return make_tensor(std::move(storage), d, like.sizes(), contiguous_strides(like.sizes()), 0);
+}
+
+}  // namespace rushlight
