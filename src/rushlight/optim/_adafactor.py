@@ -1,10 +1,12 @@
 """Adafactor: Adam's second moment kept as one row and one column of each matrix."""
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import rushlight
 from rushlight import Tensor
+from rushlight._C import _optim
 
 from ._rule import Options, State, UpdateRule, add_scaled, check_not_negative, check_rate, scalar
 from .optimizer import ParamsT
@@ -78,6 +80,18 @@ class Adafactor(UpdateRule):
             "row_var": p.new_zeros((*batch, rows, 1)),
             "col_var": p.new_zeros((*batch, 1, columns)),
         }
+
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        return _optim.adafactor(
+            params,
+            self.state,
+            group["lr"],
+            group["beta2_decay"],
+            *group["eps"],
+            group["d"],
+            group["weight_decay"],
+            group["maximize"],
+        )
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:
         step, lr = state["step"].item(), options["lr"]

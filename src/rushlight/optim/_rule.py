@@ -16,8 +16,9 @@ Number: TypeAlias = float | Tensor
 class UpdateRule(Optimizer):
     """An optimizer given by the formula that updates a parameter from its gradient and state.
 
-    A subclass says how the state begins (:meth:`_new_state`) and how one step goes (:meth:`_rule`), as a formula in
-    tensor operations. The same formula serves steps that are differentiated and every dtype.
+    A subclass says how the state begins (:meth:`_new_state`), calls the kernel that updates a whole group of parameters
+    (:meth:`_native`), and gives the step as a formula in tensor operations (:meth:`_rule`), which serves steps that are
+    differentiated and what the kernel leaves.
     """
 
     # Options that older checkpoints may lack, with the values that they had.
@@ -46,10 +47,34 @@ class UpdateRule(Optimizer):
             with rushlight.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            self._update(group, group["params"])
+            left: Sequence[Tensor] | None = group["params"]
+            if not group.get("differentiable", False):
+                left = self._native(left, group)
+                if left is not None and self._begin(left, group):
+                    left = self._native(left, group)
+            if left is not None:
+                self._update(left, group)
         return loss
 
-    def _update(self, group: Options, params: Sequence[Tensor]) -> None:
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        """Updates those of ``params`` that the core's kernel can update, in one pass; returns the others.
+
+        Without state yet, or of a dtype or memory order that has no kernel, a parameter is left to the formula.
+        """
+        return params
+
+    def _begin(self, params: Sequence[Tensor], group: Options) -> bool:
+        """Creates the state of parameters that have none, and says whether there were any."""
+        began = False
+        for p in params:
+            if p.grad is not None and not self.state.get(p):
+                state = self._new_state(p, group)
+                if state:
+                    self.state[p] = state
+                    began = True
+        return began
+
+    def _update(self, params: Sequence[Tensor], group: Options) -> None:
         """Applies the formula to each of ``params``, by tensor operations."""
         differentiable = group.get("differentiable", False)
         options = group if differentiable else self._options(group)

@@ -1,8 +1,10 @@
 """Adadelta: steps in the units of the parameter, without a rate to choose."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rushlight import Tensor
+from rushlight._C import _optim
 
 from ._rule import (
     Options,
@@ -73,6 +75,17 @@ class Adadelta(UpdateRule):
 
     def _new_state(self, p: Tensor, group: Options) -> State:
         return {"step": scalar(0.0), "square_avg": zeros_like(p), "acc_delta": zeros_like(p)}
+
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        return _optim.adadelta(
+            params,
+            self.state,
+            group["lr"],
+            group["rho"],
+            group["eps"],
+            group["weight_decay"],
+            group["maximize"],
+        )
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:
         rho, eps = options["rho"], options["eps"]

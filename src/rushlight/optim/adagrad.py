@@ -1,9 +1,11 @@
 """Adagrad: rates that fall with the sum of squared gradients."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import rushlight
 from rushlight import Tensor
+from rushlight._C import _optim
 
 from ._rule import (
     Options,
@@ -90,6 +92,17 @@ class Adagrad(UpdateRule):
             "step": scalar(0.0),
             "sum": rushlight.full_like(p, fill, memory_format=rushlight.preserve_format),
         }
+
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        return _optim.adagrad(
+            params,
+            self.state,
+            group["lr"],
+            group["lr_decay"],
+            group["eps"],
+            group["weight_decay"],
+            group["maximize"],
+        )
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:
         if options["weight_decay"] != 0:

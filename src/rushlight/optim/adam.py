@@ -1,9 +1,11 @@
 """Adam, with bias correction, and its variant AMSGrad."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import rushlight
 from rushlight import Tensor
+from rushlight._C import _optim
 
 from ._rule import (
     Options,
@@ -96,6 +98,21 @@ class Adam(UpdateRule):
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = zeros_like(p)
         return state
+
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        beta1, beta2 = group["betas"]
+        return _optim.adam(
+            params,
+            self.state,
+            group["lr"],
+            beta1,
+            beta2,
+            group["eps"],
+            group["weight_decay"],
+            group["decoupled_weight_decay"],
+            group["maximize"],
+            group["amsgrad"],
+        )
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:
         step, lr, weight_decay = state["step"].item(), options["lr"], options["weight_decay"]

@@ -1,9 +1,11 @@
 """Adamax: Adam with the infinity norm."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import rushlight
 from rushlight import Tensor
+from rushlight._C import _optim
 
 from ._rule import (
     Options,
@@ -73,6 +75,20 @@ class Adamax(UpdateRule):
 
     def _new_state(self, p: Tensor, group: Options) -> State:
         return {"step": scalar(0.0), "exp_avg": zeros_like(p), "exp_inf": zeros_like(p)}
+
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        beta1, beta2 = group["betas"]
+        return _optim.adamax(
+            params,
+            self.state,
+            group["lr"],
+            beta1,
+            beta2,
+            group["eps"],
+            group["weight_decay"],
+            False,
+            group["maximize"],
+        )
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:
         beta1, beta2 = options["betas"]

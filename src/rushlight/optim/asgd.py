@@ -1,8 +1,10 @@
 """Averaged stochastic gradient descent."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rushlight import Tensor
+from rushlight._C import _optim
 
 from ._rule import (
     Number,
@@ -82,6 +84,18 @@ class ASGD(UpdateRule):
         else:
             eta = scalar(float(lr))
         return {"step": scalar(0.0), "eta": eta, "mu": scalar(1.0), "ax": zeros_like(p)}
+
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        return _optim.asgd(
+            params,
+            self.state,
+            group["lr"],
+            group["lambd"],
+            group["alpha"],
+            group["t0"],
+            group["weight_decay"],
+            group["maximize"],
+        )
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:
         step, lr, lambd = state["step"].item(), options["lr"], options["lambd"]

@@ -1,9 +1,11 @@
 """NAdam: Adam with Nesterov momentum."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import rushlight
 from rushlight import Tensor
+from rushlight._C import _optim
 
 from ._rule import (
     Options,
@@ -91,6 +93,21 @@ class NAdam(UpdateRule):
             "exp_avg": zeros_like(p),
             "exp_avg_sq": zeros_like(p),
         }
+
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        beta1, beta2 = group["betas"]
+        return _optim.nadam(
+            params,
+            self.state,
+            group["lr"],
+            beta1,
+            beta2,
+            group["eps"],
+            group["weight_decay"],
+            group["decoupled_weight_decay"],
+            group["maximize"],
+            group["momentum_decay"],
+        )
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:
         step, lr, weight_decay = state["step"].item(), options["lr"], options["weight_decay"]

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import rushlight
 from rushlight import Tensor
+from rushlight._C import _optim
 from rushlight.utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -262,8 +263,7 @@ class Optimizer:
         """Removes the gradients of all parameters, or with ``set_to_none=False`` fills them with zeros."""
         if set_to_none:
             for group in self.param_groups:
-                for p in group["params"]:
-                    p.grad = None
+                _optim.clear_grads(group["params"])
             return
         for group in self.param_groups:
             for p in group["params"]:

@@ -1,9 +1,11 @@
 """RMSprop: gradients divided by their running root mean square."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import rushlight
 from rushlight import Tensor
+from rushlight._C import _optim
 
 from ._rule import (
     Options,
@@ -86,6 +88,19 @@ class RMSprop(UpdateRule):
         if group["centered"]:
             state["grad_avg"] = zeros_like(p)
         return state
+
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        return _optim.rmsprop(
+            params,
+            self.state,
+            group["lr"],
+            group["alpha"],
+            group["eps"],
+            group["weight_decay"],
+            group["momentum"],
+            group["maximize"],
+            group["centered"],
+        )
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:
         alpha = options["alpha"]

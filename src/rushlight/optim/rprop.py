@@ -1,9 +1,11 @@
 """Rprop: steps from the signs of the gradients alone."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import rushlight
 from rushlight import Tensor
+from rushlight._C import _optim
 
 from ._rule import Options, State, UpdateRule, add_product, check_rate, plain_numbers, scalar, zeros_like
 from .optimizer import ParamsT
@@ -64,6 +66,15 @@ class Rprop(UpdateRule):
                 p, complex(lr, lr) if p.is_complex() else lr, memory_format=rushlight.preserve_format
             ),
         }
+
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        return _optim.rprop(
+            params,
+            self.state,
+            *group["etas"],
+            *group["step_sizes"],
+            group["maximize"],
+        )
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:
         shrink, grow = options["etas"]

@@ -1,8 +1,10 @@
 """Stochastic gradient descent."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from rushlight import Tensor
+from rushlight._C import _optim
 
 from ._rule import Options, State, UpdateRule, add_scaled, check_implementation, check_not_negative, check_rate
 from .optimizer import ParamsT
@@ -69,7 +71,19 @@ class SGD(UpdateRule):
         check_implementation(foreach, fused, differentiable)
 
     def _new_state(self, p: Tensor, group: Options) -> State:
-        return {}
+        return {"momentum_buffer": None} if group["momentum"] != 0 else {}
+
+    def _native(self, params: Sequence[Tensor], group: Options) -> Sequence[Tensor] | None:
+        return _optim.sgd(
+            params,
+            self.state,
+            group["lr"],
+            group["momentum"],
+            group["dampening"],
+            group["weight_decay"],
+            group["nesterov"],
+            group["maximize"],
+        )
 
     def _rule(self, p: Tensor, g: Tensor, state: State, options: Options) -> tuple[Tensor, dict[str, Tensor]]:
         momentum, changes = options["momentum"], {}
