@@ -129,9 +129,9 @@ def test_module_list():
     modules += [b]
     assert list(modules + [c]) == [c, b, a, b, c] and len(modules) == 4
     assert modules.extend([a, c]) is modules
-    assert c in modules and list(reversed(modules))[0] is c
+    assert c in modules and next(reversed(list(modules))) is c
     for refused in (3, nn.ReLU()):
-        with pytest.raises(TypeError, match="ModuleList.extend should be called with an iterable"):
+        with pytest.raises(TypeError, match=r"ModuleList\.extend should be called with an iterable"):
             modules.extend(refused)
     for call in (lambda: nn.ModuleList([3]), lambda: modules.append(3), lambda: modules.insert(0, 3)):
         with pytest.raises(TypeError, match="int is not a Module subclass"):
@@ -225,7 +225,7 @@ def test_parameter_list():
     with pytest.raises(TypeError, match="as parameter '0'"):
         values[0] = 3
     for refused in (3, torch.ones(2)):
-        with pytest.raises(TypeError, match="ParameterList.extend should be called with an iterable"):
+        with pytest.raises(TypeError, match=r"ParameterList.extend should be called with an iterable"):
             values.extend(refused)
     with pytest.raises(RuntimeError, match="ParameterList should not be called"):
         values(1)
@@ -260,7 +260,7 @@ def test_parameter_dict():
     assert values.get("z") is None and values.get("z", 3) == 3 and values.get("a") == 1
     assert values.setdefault("a", 9) == 1 and values.setdefault("d", 9) == 9
     assert list(values.keys()) == ["a", "b", "c", "d"] == [k for k, _ in values.items()]
-    assert list(values.values())[0] == 1 and list(reversed(values)) == ["d", "c", "b", "a"]
+    assert next(iter(values.values())) == 1 and list(reversed(values)) == ["d", "c", "b", "a"]
     assert values.pop("a") == 1 and values.popitem() == ("d", 9) and list(values) == ["b", "c"]
     del values["b"]
     assert list(values) == ["c"] and [n for n, _ in values.named_parameters()] == ["c"]
@@ -296,6 +296,6 @@ def test_parameter_dict_keys_are_strings():
 
 
 def test_container_is_deprecated():
-    with pytest.warns(FutureWarning, match="nn.Container"):
+    with pytest.warns(FutureWarning, match=r"nn\.Container"):
         container = nn.Container(a=nn.ReLU())
     assert list(container._modules) == ["a"]

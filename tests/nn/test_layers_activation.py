@@ -137,7 +137,7 @@ def test_random_slopes():
     x = torch.full((1000,), -1.0, requires_grad=True)
     y = nn.RReLU(0.2, 0.4)(x)
     slopes = -y.detach()
-    assert 0.2 <= slopes.min() and slopes.max() <= 0.4 and slopes.std() > 0.03
+    assert slopes.min() >= 0.2 and slopes.max() <= 0.4 and slopes.std() > 0.03
     y.sum().backward()
     assert torch.allclose(x.grad, slopes)
     positive = torch.rand(10) + 0.1
@@ -241,7 +241,7 @@ def test_channels_without_a_batch():
 @pytest.mark.parametrize("p", [-0.1, 1.1, 2])
 def test_probabilities(p):
     text = f"dropout probability has to be between 0 and 1, but got {p}"
-    for kind, shape in KINDS:
+    for kind, _ in KINDS:
         with pytest.raises(ValueError, match=text):
             kind(p)
     for name in ("dropout", "dropout2d", "alpha_dropout", "feature_alpha_dropout"):

@@ -75,7 +75,7 @@ def test_output_size_chooses_among_the_sizes_of_a_transposed_convolution():
     assert layer(x[0], output_size=[10, 10]).shape == (4, 10, 10)
     with pytest.raises(ValueError, match=r"requested an output size of \(11, 9\), but valid sizes range from \[9, 9\]"):
         layer(x, output_size=(11, 9))
-    with pytest.raises(ValueError, match="for 4D input, output_size must have 2 or 4 elements .got 3."):
+    with pytest.raises(ValueError, match=r"for 4D input, output_size must have 2 or 4 elements .got 3."):
         layer(x, output_size=(9, 9, 9))
 
 

@@ -88,7 +88,7 @@ def test_what_does_not_fit(shape, pad, mode, error, text):
 
 
 def test_values_are_for_constant_padding_only():
-    with pytest.raises(RuntimeError, match='Padding mode "reflect" doesn.t take in value argument'):
+    with pytest.raises(RuntimeError, match=r'Padding mode "reflect" doesn.t take in value argument'):
         F.pad(torch.ones(1, 3), (1, 1), "reflect", value=3)
     assert F.pad(torch.ones(1, 3), (1, 1), "reflect", value=0).shape == (1, 5)
     with pytest.raises(TypeError, match="must be tuple of ints, not int"):

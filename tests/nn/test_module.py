@@ -239,11 +239,11 @@ def test_set_submodule():
     assert isinstance(net.body.new, nn.ReLU)
     with pytest.raises(AttributeError, match="Sequential has no attribute `absent`"):
         net.set_submodule("body.absent", nn.ReLU(), strict=True)
-    with pytest.raises(AttributeError, match="`scale` is not an nn.Module"):
+    with pytest.raises(AttributeError, match=r"`scale` is not an nn.Module"):
         net.set_submodule("scale", nn.ReLU())
     with pytest.raises(ValueError, match="without a target name"):
         net.set_submodule("", nn.ReLU())
-    with pytest.raises(ValueError, match="is not an nn.Module, found <class 'int'>"):
+    with pytest.raises(ValueError, match=r"is not an nn.Module, found <class 'int'>"):
         net.set_submodule("body.0", 3)
 
 
@@ -383,7 +383,7 @@ def test_to_refuses(args, error):
 
 
 def test_to_names_the_dtype_it_cannot_take():
-    with pytest.raises(TypeError, match="nn.Module.to only accepts floating point or complex dtypes, but got desired"):
+    with pytest.raises(TypeError, match=r"nn.Module.to only accepts floating point or complex dtypes, but got desired"):
         Net().to(torch.int64)
 
 

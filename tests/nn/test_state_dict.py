@@ -81,14 +81,14 @@ def test_not_strict():
     assert repr(result).startswith("_IncompatibleKeys(missing_keys=['a.weight'")
     missing, unexpected = result
     assert unexpected == ["zz"] and missing is result.missing_keys
-    with pytest.raises(RuntimeError, match="size mismatch for a.bias"):
+    with pytest.raises(RuntimeError, match=r"size mismatch for a.bias"):
         net().load_state_dict({"a.bias": torch.zeros(4)}, strict=False)
 
 
 def test_a_name_that_is_the_start_of_another():
     module = nn.ModuleDict({"a": nn.Linear(1, 1), "ab": nn.Linear(1, 1)})
     assert repr(module.load_state_dict(module.state_dict())) == "<All keys matched successfully>"
-    with pytest.raises(RuntimeError, match='Unexpected key.s. in state_dict: "abc.weight"'):
+    with pytest.raises(RuntimeError, match=r'Unexpected key.s. in state_dict: "abc.weight"'):
         module.load_state_dict({**module.state_dict(), "abc.weight": torch.ones(1)})
 
 
@@ -146,9 +146,9 @@ def test_extra_state():
     assert module.state_dict() == {"0._extra_state": {"step": 3}}
     module.load_state_dict({"0._extra_state": {"step": 9}})
     assert module[0].seen == {"step": 9}
-    with pytest.raises(RuntimeError, match='Missing key.s. in state_dict: "0._extra_state"'):
+    with pytest.raises(RuntimeError, match=r'Missing key.s. in state_dict: "0._extra_state"'):
         module.load_state_dict({})
-    with pytest.raises(RuntimeError, match='Unexpected key.s. in state_dict: "0._extra_state"'):
+    with pytest.raises(RuntimeError, match=r'Unexpected key.s. in state_dict: "0._extra_state"'):
         nn.Sequential(nn.Module()).load_state_dict({"0._extra_state": 1})
 
 

@@ -292,7 +292,7 @@ def test_results_and_gradients(call, dtype):
 
 
 def failure(package, call):
-    with pytest.raises(Exception) as caught:  # noqa: B017, PT011
+    with pytest.raises(Exception) as caught:
         eval(call, Numbers(package, "float32").scope())
     return type(caught.value), str(caught.value)
 

@@ -1,18 +1,18 @@
 """Types of arguments that stand for one size, or for one size per dimension."""
 
-from typing import TypeVar
+from typing import TypeVar, Union
 
 from rushlight import Tensor
 
 T = TypeVar("T")
 
-_scalar_or_tuple_any_t = T | tuple[T, ...]
-_scalar_or_tuple_1_t = T | tuple[T]
-_scalar_or_tuple_2_t = T | tuple[T, T]
-_scalar_or_tuple_3_t = T | tuple[T, T, T]
-_scalar_or_tuple_4_t = T | tuple[T, T, T, T]
-_scalar_or_tuple_5_t = T | tuple[T, T, T, T, T]
-_scalar_or_tuple_6_t = T | tuple[T, T, T, T, T, T]
+_scalar_or_tuple_any_t = Union[T, tuple[T, ...]]  # noqa: UP007  (mypy wants it for a type variable)
+_scalar_or_tuple_1_t = Union[T, tuple[T]]  # noqa: UP007  (mypy wants it for a type variable)
+_scalar_or_tuple_2_t = Union[T, tuple[T, T]]  # noqa: UP007  (mypy wants it for a type variable)
+_scalar_or_tuple_3_t = Union[T, tuple[T, T, T]]  # noqa: UP007  (mypy wants it for a type variable)
+_scalar_or_tuple_4_t = Union[T, tuple[T, T, T, T]]  # noqa: UP007  (mypy wants it for a type variable)
+_scalar_or_tuple_5_t = Union[T, tuple[T, T, T, T, T]]  # noqa: UP007  (mypy wants it for a type variable)
+_scalar_or_tuple_6_t = Union[T, tuple[T, T, T, T, T, T]]  # noqa: UP007  (mypy wants it for a type variable)
 
 _size_any_t = _scalar_or_tuple_any_t[int]
 _size_1_t = _scalar_or_tuple_1_t[int]

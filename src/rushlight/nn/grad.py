@@ -38,7 +38,7 @@ def conv1d_input(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of the input, of shape `input_size` (N, C, L), of `functional.conv1d` for that of its output."""
+    """The gradient of the input, of shape `input_size` (N, C, L), of `functional.conv1d` for its output's."""
     return _gradient(F.conv1d, 0, input_size, weight, grad_output, (stride, padding, dilation, groups))
 
 
@@ -51,7 +51,7 @@ def conv1d_weight(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of the weight, of shape `weight_size`, of `functional.conv1d` for that of its output."""
+    """The gradient of the weight, of shape `weight_size`, of `functional.conv1d` for its output's."""
     return _gradient(F.conv1d, 1, input, weight_size, grad_output, (stride, padding, dilation, groups))
 
 
@@ -64,7 +64,7 @@ def conv2d_input(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of the input, of shape `input_size` (N, C, H, W), of `functional.conv2d` for that of its output."""
+    """The gradient of the input, of shape `input_size` (N, C, H, W), of `functional.conv2d` for its output's."""
     return _gradient(F.conv2d, 0, input_size, weight, grad_output, (stride, padding, dilation, groups))
 
 
@@ -77,7 +77,7 @@ def conv2d_weight(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of the weight, of shape `weight_size`, of `functional.conv2d` for that of its output."""
+    """The gradient of the weight, of shape `weight_size`, of `functional.conv2d` for its output's."""
     return _gradient(F.conv2d, 1, input, weight_size, grad_output, (stride, padding, dilation, groups))
 
 
@@ -90,7 +90,7 @@ def conv3d_input(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of the input, of shape `input_size` (N, C, D, H, W), of `functional.conv3d` for that of its output."""
+    """The gradient of the input, of shape `input_size` (N, C, D, H, W), of `functional.conv3d` for its output's."""
     return _gradient(F.conv3d, 0, input_size, weight, grad_output, (stride, padding, dilation, groups))
 
 
@@ -103,5 +103,5 @@ def conv3d_weight(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """The gradient of the weight, of shape `weight_size`, of `functional.conv3d` for that of its output."""
+    """The gradient of the weight, of shape `weight_size`, of `functional.conv3d` for its output's."""
     return _gradient(F.conv3d, 1, input, weight_size, grad_output, (stride, padding, dilation, groups))

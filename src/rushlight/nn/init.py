@@ -97,7 +97,8 @@ def trunc_normal_(
     low, high = (a - mean) / std, (b - mean) / std
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
             stacklevel=2,
         )
     probability = (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2))) / 2
@@ -163,7 +164,8 @@ def eye_(tensor: Tensor) -> Tensor:
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Make the weight `tensor` of a convolution pass its input channels on, as many as it can in each group.
 
-    Shapes other than those of 1-d to 3-d convolutions, and a first size that `groups` does not divide, raise ValueError.
+    Shapes other than those of 1-d to 3-d convolutions, and a first size that `groups` does not divide, raise
+    ValueError.
     """
     if tensor.ndimension() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")

@@ -63,11 +63,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __repr__(self, *args: Any, **kwargs: Any) -> str:
         return "Parameter containing:\n" + super().__repr__(*args, **kwargs)
 
-    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         from rushlight.io.rebuild import rebuild_parameter, rebuild_parameter_with_state
 
         # The empty dict stands where PyTorch's format once held backward hooks, which are not saved.
-        parts = (self.data, self.requires_grad, OrderedDict())
+        parts: tuple[Any, ...] = (self.data, self.requires_grad, OrderedDict())
         state = dict(self.__dict__)
         return (rebuild_parameter_with_state, (*parts, state)) if state else (rebuild_parameter, parts)
 
@@ -110,6 +110,7 @@ class UninitializedTensorMixin:
     """What an uninitialized parameter and buffer share: only what needs no shape may be asked of them."""
 
     cls_to_become: type[Tensor]
+    data: Any
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Turn this object in place into a tensor of `shape` with unset numbers.
@@ -137,7 +138,7 @@ class UninitializedTensorMixin:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    def __reduce_ex__(self, protocol: int) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return type(self), (self.requires_grad,)  # type: ignore[attr-defined]
 
     @classmethod

@@ -281,7 +281,7 @@ def _power_pool(pool: Any, input: Tensor, norm_type: float, kernel_size: Any, st
     return (means.sign() * means.abs().relu()).mul(math.prod(kernel_size)).pow(1.0 / norm_type)
 
 
-def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """(Σ x^p)^(1/p) over each window of `input` (N, C, L) or (C, L), with p = `norm_type`."""
     return _power_pool(rushlight.avg_pool1d, input, norm_type, _single(kernel_size), stride, ceil_mode)
 

@@ -7,15 +7,12 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import rushlight
 
 from .module import Module, _addindent
 from .parameter_container import ParameterDict, ParameterList, _pairs
-
-if TYPE_CHECKING:
-    from typing import Self
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -71,9 +68,9 @@ class Sequential(_Sequence):
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
-        named = args[0] if len(args) == 1 and isinstance(args[0], OrderedDict) else None
-        for key, module in named.items() if named is not None else enumerate(args):
-            self.add_module(str(key) if named is None else key, module)
+        named = len(args) == 1 and isinstance(args[0], OrderedDict)
+        for key, module in args[0].items() if named else ((str(place), arg) for place, arg in enumerate(args)):
+            self.add_module(key, module)
 
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
@@ -248,8 +245,8 @@ class ModuleDict(Module):
                 "ModuleDict.update should be called with an iterable of key/value pairs, but got "
                 + type(modules).__name__
             )
-        mapping = isinstance(modules, (ModuleDict, Mapping))
-        for key, module in modules.items() if mapping else _pairs("ModuleDict", modules):  # type: ignore[union-attr]
+        pairs = modules.items() if isinstance(modules, (ModuleDict, Mapping)) else _pairs("ModuleDict", modules)
+        for key, module in pairs:
             self[key] = module
 
 

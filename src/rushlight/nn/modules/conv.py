@@ -221,7 +221,7 @@ class Conv2d(_PlainConv):
 
 
 class Conv3d(_PlainConv):
-    """Cross-correlation of an input (N, C, D, H, W) or (C, D, H, W) with `weight`, plus `bias`; see `functional.conv3d`.
+    """Cross-correlation of an input (N, C, D, H, W) or (C, D, H, W) with `weight`, plus `bias`.
 
     Each output dimension has size (size + 2 · padding - dilation · (kernel_size - 1) - 1) / stride + 1, rounded down.
     `padding` may also be "valid" (none) or "same" (the output as large as the input, for stride 1).
@@ -326,8 +326,8 @@ class ConvTranspose1d(_ConvTransposeNd):
 class ConvTranspose2d(_ConvTransposeNd):
     """The transpose of a `Conv2d` on an input (N, C, H, W) or (C, H, W): its map from output to input, plus `bias`.
 
-    Each output dimension has size (size - 1) · stride - 2 · padding + dilation · (kernel_size - 1) + output_padding + 1;
-    the `output_size` of a call chooses another `output_padding`.
+    Each output dimension has size (size - 1) · stride - 2 · padding + dilation · (kernel_size - 1) + output_padding
+    + 1; the `output_size` of a call chooses another `output_padding`.
     """
 
     _dims = 2
@@ -339,10 +339,10 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The transpose of a `Conv3d` on an input (N, C, D, H, W) or (C, D, H, W): its map from output to input, plus `bias`.
+    """The transpose of a `Conv3d` on an input (N, C, D, H, W) or (C, D, H, W): from output to input, plus `bias`.
 
-    Each output dimension has size (size - 1) · stride - 2 · padding + dilation · (kernel_size - 1) + output_padding + 1;
-    the `output_size` of a call chooses another `output_padding`.
+    Each output dimension has size (size - 1) · stride - 2 · padding + dilation · (kernel_size - 1) + output_padding
+    + 1; the `output_size` of a call chooses another `output_padding`.
     """
 
     _dims = 3
@@ -359,8 +359,8 @@ class _LazyConv(LazyModuleMixin, _ConvNd):
     Its signature is that of the convolution without `in_channels`.
     """
 
-    weight: UninitializedParameter  # type: ignore[assignment]
-    bias: UninitializedParameter | None  # type: ignore[assignment]
+    weight: UninitializedParameter
+    bias: UninitializedParameter | None
 
     def _make_lazy(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
         """After the base class has set up a convolution without channels, take the true parameters."""

@@ -54,10 +54,10 @@ class _InstanceNorm(_NormBase):
                 quoted = " and ".join(f'"{prefix}{name}"' for name in found)
                 errors.append(
                     f"Unexpected running stats buffer(s) {quoted} for {kind} with track_running_stats=False. If "
-                    f"state_dict is a checkpoint saved before 0.4.0, this may be expected because {kind} does not track "
-                    "running stats by default since 0.4.0. Please remove these keys from state_dict. If the running "
-                    f"stats are actually needed, instead set track_running_stats=True in {kind} to enable them. See the "
-                    f"documentation of {kind} for details."
+                    f"state_dict is a checkpoint saved before 0.4.0, this may be expected because {kind} does not "
+                    "track running stats by default since 0.4.0. Please remove these keys from state_dict. If the "
+                    f"running stats are actually needed, instead set track_running_stats=True in {kind} to enable "
+                    f"them. See the documentation of {kind} for details."
                 )
                 state_dict = {k: v for k, v in state_dict.items() if k not in [prefix + name for name in found]}
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)

@@ -39,6 +39,7 @@ class LazyModuleMixin(Module):
 
     def _lazy_load_hook(self, state_dict: Any, prefix: str, *rest: Any) -> None:
         """Before a state dict is loaded, give uninitialized tensors the shapes they have there."""
+        tensor: Any
         for name, tensor in itertools.chain(self._parameters.items(), self._buffers.items()):
             saved = state_dict.get(prefix + name)
             if saved is not None and is_lazy(tensor) and not is_lazy(saved):

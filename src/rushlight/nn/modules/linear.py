@@ -131,7 +131,7 @@ class Bilinear(Module):
 class LazyLinear(LazyModuleMixin, Linear):
     """A `Linear` whose `in_features` is the last size of the first input."""
 
-    cls_to_become = Linear  # type: ignore[assignment]
+    cls_to_become = Linear
     weight: UninitializedParameter
     bias: UninitializedParameter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import rushlight
 from rushlight import Tensor
@@ -24,11 +24,10 @@ from .registration import (
 )
 from .state import _EXTRA_STATE_KEY_SUFFIX, Stateful, _IncompatibleKeys
 
-if TYPE_CHECKING:
-    from typing import Self
-
 __all__ = [
+    "_EXTRA_STATE_KEY_SUFFIX",
     "Module",
+    "_IncompatibleKeys",
     "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",
@@ -37,8 +36,6 @@ __all__ = [
     "register_module_full_backward_pre_hook",
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
-    "_EXTRA_STATE_KEY_SUFFIX",
-    "_IncompatibleKeys",
 ]
 
 # The fields that hold hooks, each an empty ordered dictionary at first.
@@ -134,7 +131,7 @@ class Module(Stateful):
         return ()
 
     def _explain(self, error: Exception, args: tuple[Any, ...]) -> None:
-        """Where the input's shape is not one of `_input_shapes`, add the layer, the expected and the found to `error`."""
+        """Where the input's shape is not one of `_input_shapes`, add the layer and both shapes to `error`."""
         expected = self._input_shapes()
         if not expected or not args or not isinstance(args[0], Tensor):
             return

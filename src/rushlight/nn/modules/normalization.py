@@ -184,7 +184,8 @@ class GroupNorm(Module):
         return (("N", self.num_channels, ...),)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
+        shown = f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return f"{shown}, bias={self.bias is not None}"
 
 
 class RMSNorm(Module):

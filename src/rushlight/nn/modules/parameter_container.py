@@ -5,16 +5,13 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import rushlight
 from rushlight import Tensor
 
 from ..parameter import Parameter
 from .module import Module
-
-if TYPE_CHECKING:
-    from typing import Self
 
 __all__ = ["ParameterDict", "ParameterList"]
 
@@ -172,7 +169,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value under `key`, or `default` if there is none."""
-        return self[key] if key in self else default
+        return self[key] if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A new dictionary with `default` under each of `keys`."""

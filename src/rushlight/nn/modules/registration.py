@@ -93,7 +93,8 @@ class Registration(rushlight._C._ModuleBase):
         self._check_new_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{rushlight.typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+                f"cannot assign '{rushlight.typename(tensor)}' object to buffer '{name}' "
+                "(torch Tensor or None required)"
             )
         self._buffers[name] = _filtered(_global_buffer_registration_hooks, self, name, tensor)
         if persistent:

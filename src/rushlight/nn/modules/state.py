@@ -99,7 +99,7 @@ class Stateful(Hooked):
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: _Hook) -> RemovableHandle:
-        """Call `hook(module, incompatible_keys)` after the module's state is loaded; it may change the keys in place."""
+        """Call `hook(module, incompatible_keys)` after the module's state is loaded; it may change the keys."""
         handle = RemovableHandle(self._load_state_dict_post_hooks)
         self._load_state_dict_post_hooks[handle.id] = hook
         return handle
@@ -218,8 +218,8 @@ class Stateful(Hooked):
         for hook in self._load_state_dict_post_hooks.values():
             if hook(self, _IncompatibleKeys(missing, unexpected)) is not None:
                 raise AssertionError(
-                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
-                    "if incompatible_keys need to be modified, it should be done inplace."
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
+                    "values, if incompatible_keys need to be modified, it should be done inplace."
                 )
 
     def _load_from_state_dict(
