@@ -27,7 +27,9 @@ class Run;
 
 namespace {
 thread_local Node* running_node = nullptr;
-thread_local int depth = 0;
+thread_local int depth = 0;        // runs nested on this stack
+thread_local int total_depth = 0;  // and on the stacks that wait for it
+constexpr int max_total_depth = 10000;
 thread_local Run* innermost = nullptr;
 constexpr int max_depth = 40;  // runs nested on one stack; deeper ones get a stack of their own
 
@@ -283,14 +285,16 @@ class Run {
     }
   }
 
+  /// A hook may change what it is given: a gradient that others hold, too, is copied first.
   static void apply_hook(TensorHook& hook, TensorRef& g) {
+    if (!grad_enabled() && (g->refcount > 1 || g->storage->refcount > 1)) g = clone(*g);
     if (TensorRef other = hook.call(g.get())) g = std::move(other);
   }
 
   void refuse_nan(Node* node, TensorRef* results) {
     for (int i = 0; i < node->n_edges; ++i)
       if (results[i] && has_nan(*results[i]))
-        fail("Function '", node->kind->name, "' returned nan values in its ", i, "th output.");
+        fail("Function '", name_of(node), "' returned nan values in its ", i, "th output.");
   }
 
   void finish_edges(Task& task, TensorRef* results) {
@@ -326,8 +330,8 @@ namespace {
 TensorList run_here(std::vector<GraphPoint>& roots, TensorList& grads, const BackwardOptions& options) {
   GradScope scope(options.create_graph);
   struct Depth {
-    Depth() { ++depth; }
-    ~Depth() { --depth; }
+    Depth() { ++depth, ++total_depth; }
+    ~Depth() { --depth, --total_depth; }
   } deeper;
   Run run(options);
   return run.execute(roots, grads);
@@ -335,16 +339,19 @@ TensorList run_here(std::vector<GraphPoint>& roots, TensorList& grads, const Bac
 }  // namespace
 
 TensorList run_backward(std::vector<GraphPoint> roots, TensorList grads, const BackwardOptions& options) {
+  check(total_depth < max_total_depth, "backward is nested in backward ", total_depth, " times: does a Function's backward call itself without end?");
   if (depth < max_depth) return run_here(roots, grads, options);
   struct Call {
     std::vector<GraphPoint>& roots;
     TensorList& grads;
     const BackwardOptions& options;
+    int total_depth;
     TensorList result;
-  } call{roots, grads, options, {}};
+  } call{roots, grads, options, total_depth, {}};
   run_on_fresh_stack(
       [](void* p) {
         auto& c = *static_cast<Call*>(p);
+        total_depth = c.total_depth;
         c.result = run_here(c.roots, c.grads, c.options);
       },
       &call);

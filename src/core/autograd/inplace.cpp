@@ -48,7 +48,7 @@ void copy_slices_release(Node* node) {
 
 [[noreturn]] void fail_creation(const Tensor& t, bool direct) {
   const Node* fn = t.grad_fn_;
-  std::string output = fn ? concat("Output ", t.output_nr, " of ", fn->kind->name, " is a view") : "A view was created in no_grad mode";
+  std::string output = fn ? concat("Output ", t.output_nr, " of ", name_of(fn), " is a view") : "A view was created in no_grad mode";
   const char* what = direct ? " and is being modified inplace. " : " and its base or another view of its base has been modified inplace. ";
   switch (t.meta->creation) {
     case Creation::MultiOutput:

@@ -4,8 +4,17 @@
 namespace rushlight {
 
 struct Modes {
-  bool grad = true;          ///< no_grad / enable_grad / set_grad_enabled
+  bool grad = true;          ///< operations are recorded: `wanted`, and not inference mode
+  bool wanted = true;        ///< no_grad / enable_grad / set_grad_enabled
   bool inference = false;    ///< inference_mode
+  void want(bool on) {
+    wanted = on;
+    grad = on && !inference;
+  }
+  void infer(bool on) {
+    inference = on;
+    grad = wanted && !on;
+  }
 };
 
 extern thread_local Modes modes __attribute__((tls_model("initial-exec")));
@@ -15,9 +24,9 @@ inline bool inference_mode() { return modes.inference; }
 
 /// Sets recording within a scope.
 struct GradScope {
-  explicit GradScope(bool on) : before(modes.grad) { modes.grad = on; }
+  explicit GradScope(bool on) : before(modes.wanted) { modes.want(on); }
   GradScope(const GradScope&) = delete;
-  ~GradScope() { modes.grad = before; }
+  ~GradScope() { modes.want(before); }
   bool before;
 };
 

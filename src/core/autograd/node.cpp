@@ -84,17 +84,17 @@ namespace {
   std::string producer = "a leaf";
   std::uint32_t nr = 0;
   if (s.output >= 0) {
-    producer = node->kind->name;
+    producer = name_of(node);
     nr = std::uint32_t(s.output);
   } else if (const Node* fn = t->grad_fn()) {
-    producer = fn->kind->name;
+    producer = name_of(fn);
     nr = t->output_nr;
   }
   std::string what = concat("[torch.", info(t->dtype).legacy, " ", to_string(t->sizes()), "]");
   what += producer == "a leaf" ? std::string("") : concat(", which is output ", nr, " of ", producer, ",");
   std::string changed = describe_change(t), needed = describe_node(node);
   fail("one of the variables needed for gradient computation has been modified by an inplace operation: ", what, " is at version ",
-       t->version(), "; expected version ", s.version, " instead. It was saved by ", node->kind->name, ".",
+       t->version(), "; expected version ", s.version, " instead. It was saved by ", name_of(node), ".",
        changed.empty() ? "" : "\nIt was modified here:\n" + changed, needed.empty() ? "" : "\nIt was needed by the operation recorded here:\n" + needed,
        changed.empty() && needed.empty()
            ? " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "

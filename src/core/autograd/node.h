@@ -84,6 +84,8 @@ struct Node : Object {
 
 /// embedding: memory for a node of `bytes` bytes of the kind's class, count 1; header, dict and weakrefs ready.
 void* node_allocate(NodeKind* kind, std::size_t bytes);
+/// embedding: the node's name, as errors give it.
+std::string name_of(const Node* node);
 /// Frees what a node owns, pushing what may be long onto a list instead of recursing.
 void node_clear(Node* node) noexcept;
 /// Gives up a count; a chain of objects that die of it is freed in a loop, however long.

@@ -84,6 +84,12 @@ inline bool any_needs_record(std::span<const Tensor* const> inputs) {
   return any;
 }
 
+/// What is computed from a volatile tensor is volatile.
+inline void spread_volatile(std::span<const Tensor* const> inputs, Tensor& out) {
+  for (const Tensor* t : inputs)
+    if (t && t->has(Volatile)) out.set(Volatile, true);
+}
+
 /// Records `out = op(inputs)` where any input requires grad; gives `out` back. Inputs may be null (absent).
 template <class F>
 TensorRef record(const char* name, TensorRef out, std::initializer_list<const Tensor*> inputs, std::initializer_list<Save> saves, F&& f) {
@@ -93,6 +99,8 @@ TensorRef record(const char* name, TensorRef out, std::initializer_list<const Te
     note_output(node, *out);
     set_history(*out, node);
     release(static_cast<Object*>(node));
+  } else {
+    spread_volatile(in, *out);
   }
   return out;
 }
@@ -100,7 +108,11 @@ TensorRef record(const char* name, TensorRef out, std::initializer_list<const Te
 /// The same for several outputs; outputs of types without derivatives stay without history.
 template <class F>
 void record_many(const char* name, std::span<const TensorRef> outs, std::span<const Tensor* const> inputs, std::span<const Save> saves, F&& f) {
-  if (!any_needs_record(inputs)) return;
+  if (!any_needs_record(inputs)) {
+    for (auto& out : outs)
+      if (out) spread_volatile(inputs, *out);
+    return;
+  }
   Node* node = make_lambda_node(name, inputs, saves, int(outs.size()), std::forward<F>(f));
   note_output(node, *outs[0]);
   for (std::size_t i = 0; i < outs.size(); ++i)

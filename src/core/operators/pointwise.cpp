@@ -358,6 +358,12 @@ Ref<Node> make_node(PointwiseOp& op, const Operand* in, DType compute, const Ten
   return Ref<Node>::adopt(node);
 }
 
+/// What is computed from a volatile tensor is volatile.
+void spread_volatile(const PointwiseOp& op, const Operand* in, Tensor& out) {
+  for (int i = 0; i < op.n_in; ++i)
+    if (in[i].tensor && in[i].tensor->has(Volatile)) out.set(Volatile, true);
+}
+
 bool wants_record(const PointwiseOp& op, const Operand* in) {
   if (!modes.grad || !op.differentiable) return false;
   bool any = false;
@@ -367,6 +373,15 @@ bool wants_record(const PointwiseOp& op, const Operand* in) {
       any = any || t->requires_grad();
     }
   return any;
+}
+
+/// Gives the fresh result its history.
+void attach(PointwiseOp& op, const Operand* in, DType compute, Tensor& out) {
+  if (!wants_record(op, in)) {
+    if (modes.grad) spread_volatile(op, in, out);
+    return;
+  }
+  if (Ref<Node> node = make_node(op, in, compute, &out, out.sizes())) out.grad_fn_ = node.detach();
 }
 
 void run_forward(PointwiseOp& op, const Operand* in, DType compute, Tensor& out, bool natural_type) {
@@ -416,8 +431,7 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
   if (!k) return nullptr;
   if (lead->numel >= deferral_threshold && k->outputs[0] == d)
     if (TensorRef out = defer(forward_program(op), d, in, op.n_in, *lead)) {
-      if (wants_record(op, in))
-        if (Ref<Node> node = make_node(op, in, d, out.get(), out->sizes())) out->grad_fn_ = node.detach();
+      attach(op, in, d, *out);
       return out;
     }
   char* address[5];
@@ -439,8 +453,7 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
   address[op.n_in] = reinterpret_cast<char*>(out->storage->bytes);
   steps[op.n_in] = out->item_size();
   run_kernel_flat(*k, out->numel, address, steps);
-  if (wants_record(op, in))
-    if (Ref<Node> node = make_node(op, in, d, out.get(), out->sizes())) out->grad_fn_ = node.detach();
+  attach(op, in, d, *out);
   return out;
 }
 
@@ -525,6 +538,15 @@ PointwiseOp& define_pointwise(std::string name, int n_in) {
   return *slot;
 }
 
+int saved_slot(const Node* node, std::string_view name) {
+  if (node->kind->apply != &pointwise_apply) return -1;
+  auto& self = *static_cast<const PointwiseNode*>(node);
+  if (name == "result") return self.slot[self.n_in];
+  for (int i = 0; i < self.n_in; ++i)
+    if (name == (i == 0 ? "self" : self.op->params[i])) return self.slot[i];
+  return -1;
+}
+
 Kernel* fast_kernel(PointwiseOp& op, DType d) {
   Kernel*& k = op.fast[int(d)];
   if (k || op.promoted != ~0u || is_half(d)) return k;
@@ -578,8 +600,7 @@ TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out) {
   if (!out) {
     TensorRef r = result_like(op, in, sizes, type);
     run_forward(op, in, compute, *r, true);
-    if (wants_record(op, in))
-      if (Ref<Node> node = make_node(op, in, compute, r.get(), r->sizes())) set_history(*r, node.get());
+    attach(op, in, compute, *r);
     return r;
   }
   check_out(*out, type, in, op.n_in, op.name.c_str());

@@ -102,6 +102,9 @@ TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out = nullptr);
 /// Applies it and writes the result over `self` (usually in[0]), with checks, version and history.
 void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const char* operation);
 
+/// Which saved tensor of a pointwise node Python calls `_saved_<name>` (self, other, result), or -1.
+int saved_slot(const Node* node, std::string_view name);
+
 /// The kernel for inputs that are all of type `d`, or null where the operator's rule computes in another type.
 Kernel* fast_kernel(PointwiseOp& op, DType d);
 

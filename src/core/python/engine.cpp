@@ -25,7 +25,14 @@ Point read_point(PyObject* o, const char* what) {
     check(p.at.output < std::max<std::uint32_t>(p.at.node->n_outputs, 1), "the edge's output number ", p.at.output, " is out of range");
     return p;
   }
-  fail(ErrorKind::Type, what, " must be Tensors or GradientEdges, not ", Py_TYPE(o)->tp_name);
+  fail(what, " must be Tensors or GradientEdges, not ", Py_TYPE(o)->tp_name);
+}
+
+/// The shape that a GradientEdge stands for; nodes keep that of their first output, up to four sizes.
+Dims known_sizes(const Point& root) {
+  const Node& node = *root.at.node;
+  check(root.at.output == 0 && node.ndim <= 4, "give a gradient for a GradientEdge to output ", root.at.output, " of ", name_of(&node), ": its shape is not known");
+  return Dims(IntSpan(node.sizes, node.ndim));
 }
 
 TensorRef root_gradient(const Point& root, PyObject* given, Py_ssize_t i) {
@@ -38,10 +45,17 @@ TensorRef root_gradient(const Point& root, PyObject* given, Py_ssize_t i) {
       check(is_complex(g->dtype) == is_complex(t->dtype), "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[", i,
             "] has a dtype of torch.", rushlight::name(g->dtype), " and output[", i, "] has a dtype of torch.", rushlight::name(t->dtype), ".");
       if (g->dtype != t->dtype) g = cast(*g, t->dtype);
+    } else if (root.at.output == 0 && root.at.node->ndim <= 4) {
+      Dims sizes = known_sizes(root);
+      check(equal(g->sizes(), sizes), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(", to_string(g->sizes()), ") and output[", i, "] has a shape of torch.Size(", sizes, ").");
     }
     return g;
   }
-  check(root.tensor, "grad can be implicitly created only for scalar outputs; give a gradient for a GradientEdge");
+  if (!root.tensor) {
+    Dims sizes = known_sizes(root);
+    check(count_elements(sizes) == 1, "grad can be implicitly created only for scalar outputs");
+    return full(sizes, 1, root.at.node->dtype);
+  }
   const Tensor& t = *root.tensor;
   check(t.numel == 1, "grad can be implicitly created only for scalar outputs");
   check(is_floating(t.dtype), "grad can be implicitly created only for real scalar outputs but got torch.", rushlight::name(t.dtype));
@@ -105,14 +119,14 @@ PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 PyObject* set_grad_enabled(PyObject*, PyObject* v) {
   int on = PyObject_IsTrue(v);
   if (on < 0) return nullptr;
-  modes.grad = on;
+  modes.want(on);
   Py_RETURN_NONE;
 }
-PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.grad); }
+PyObject* is_grad_enabled(PyObject*, PyObject*) { return PyBool_FromLong(modes.wanted); }
 PyObject* set_inference_mode(PyObject*, PyObject* v) {
   int on = PyObject_IsTrue(v);
   if (on < 0) return nullptr;
-  modes.inference = on;
+  modes.infer(on);
   Py_RETURN_NONE;
 }
 PyObject* is_inference_mode(PyObject*, PyObject*) { return PyBool_FromLong(modes.inference); }

@@ -34,7 +34,7 @@ FunctionState& state_of(PyObject* o) { return *function_of(o)->state; }
 TensorRef conform(const FunctionNode* node, int i, PyObject* given) {
   const Shape& want = node->state->inputs[std::size_t(i)];
   const char* who = Py_TYPE(reinterpret_cast<const PyObject*>(node))->tp_name;
-  check_type(is_tensor(given), "expected Variable or None (got ", Py_TYPE(given)->tp_name, ")");
+  check(is_tensor(given), "expected Variable or None (got ", Py_TYPE(given)->tp_name, ")");
   TensorRef g(tensor_of(given));
   if (!equal(g->sizes(), want.sizes)) {
     bool fits = g->ndim >= want.sizes.size();
@@ -73,7 +73,7 @@ void function_apply_node(Node* n, TensorRef* grads, TensorRef* results) {
     PyObject* g = PyTuple_GET_ITEM(out.get(), i);
     const Shape& shape = state.inputs[std::size_t(i)];
     if (!shape.tensor) {
-      check(g == Py_None, "function ", Py_TYPE(self)->tp_name, " returned a gradient different from None at position ", i + 1, ", but the corresponding forward input was not a Variable");
+      check(g == Py_None, "function ", Py_TYPE(self)->tp_name, " returned a gradient different than None at position ", i + 1, ", but the corresponding forward input was not a Variable");
       continue;
     }
     if (g == Py_None || !node->needs(int(i))) continue;
@@ -132,9 +132,11 @@ PyObject* save_for_forward(PyObject* self, PyObject* args) { return set_tuple(&F
 PyObject* mark_dirty(PyObject* self, PyObject* args) { return set_tuple(&FunctionState::dirty, self, args); }
 PyObject* mark_non_differentiable(PyObject* self, PyObject* args) { return set_tuple(&FunctionState::non_differentiable, self, args); }
 PyObject* set_materialize(PyObject* self, PyObject* value) {
-  int truth = PyObject_IsTrue(value);
-  if (truth < 0) return nullptr;
-  state_of(self).materialize = truth;
+  if (!PyBool_Check(value)) {
+    PyErr_Format(PyExc_TypeError, "set_materialize_grads expects a bool, not %s", Py_TYPE(value)->tp_name);
+    return nullptr;
+  }
+  state_of(self).materialize = value == Py_True;
   Py_RETURN_NONE;
 }
 PyObject* function_name(PyObject* self, PyObject*) { return PyUnicode_FromString(Py_TYPE(self)->tp_name); }
@@ -294,7 +296,7 @@ class Application {
     if (!s.dirty) return;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(s.dirty.get()); ++i) {
       PyObject* d = PyTuple_GET_ITEM(s.dirty.get(), i);
-      check_type(is_tensor(d), "mark_dirty can only accept variables, but argument ", i, " is of type ", Py_TYPE(d)->tp_name);
+      check(is_tensor(d), "mark_dirty can only accept variables, but argument ", i, " is of type ", Py_TYPE(d)->tp_name);
       check(contains(args_, d) || !recorded_, "mark_dirty only accepts input tensors, but argument ", i, " isn't one");
       check(contains(outputs, d),
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified inplace must all be outputs of the Function.");

@@ -19,6 +19,7 @@ struct Named {
 
 PyTypeObject *layout_type, *format_type, *device_type;
 PyObject* dtype_objects[dtype_count];
+PyObject* strided;
 
 PyObject* named_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", reinterpret_cast<Named*>(self)->name); }
 /// Pickled as a name of the package, so that identity survives.
@@ -256,6 +257,7 @@ bool try_dtype(PyObject* o, DType& out) {
   return false;
 }
 
+PyObject* strided_layout() { return Py_NewRef(strided); }
 bool is_layout(PyObject* o) { return Py_TYPE(o) == layout_type; }
 bool try_memory_format(PyObject* o, MemoryFormat& out) {
   if (Py_TYPE(o) != format_type) return false;
@@ -287,7 +289,7 @@ void init_named_types(PyObject* module) {
   dtype_type = make_named_type(module, "rushlight.dtype", dtype_methods, dtype_getset);
   for (int i = 0; i < dtype_count; ++i) dtype_objects[i] = make_named(module, dtype_type, dtype_table[i].name, i);
   layout_type = make_named_type(module, "rushlight.layout", named_methods, nullptr);
-  Py_DECREF(make_named(module, layout_type, "strided", 0));
+  strided = make_named(module, layout_type, "strided", 0);
   format_type = make_named_type(module, "rushlight.memory_format", named_methods, nullptr);
   Py_DECREF(make_named(module, format_type, "contiguous_format", int(MemoryFormat::Contiguous)));
   Py_DECREF(make_named(module, format_type, "preserve_format", int(MemoryFormat::Preserve)));

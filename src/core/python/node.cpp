@@ -1,4 +1,5 @@
 // Graph nodes as Python sees them, and the places where operations were recorded.
+#include <cstring>
 #include <unordered_map>
 
 #include "python/hook.h"
@@ -128,6 +129,22 @@ PyObject* location(PyObject* self, void*) {
   return Py_NewRef(node->extra && node->extra->trace ? object_of(node->extra->trace) : Py_None);
 }
 
+/// _saved_self, _saved_other, _saved_result, ... of nodes that know the names of what they keep.
+PyObject* get_attribute(PyObject* self, PyObject* attribute) {
+  if (PyObject* found = PyObject_GenericGetAttr(self, attribute)) return found;
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
+  const char* text = PyUnicode_AsUTF8(attribute);
+  if (!text || std::strncmp(text, "_saved_", 7) != 0) return nullptr;
+  int slot = saved_slot(node_of(self), text + 7);
+  if (slot < 0) return nullptr;
+  PyErr_Clear();
+  return guarded([&] {
+    Node* node = node_of(self);
+    if (node->released) fail_released(node);
+    return wrap(unpack(node, slot));
+  });
+}
+
 PyGetSetDef getset[] = {
     {"next_functions", next_functions, nullptr, "((node, output number), ...): the producers of the operation's inputs.", nullptr},
     {"metadata", metadata, nullptr, "A dict for anything that a program wants to keep with the node.", nullptr},
@@ -170,6 +187,7 @@ void init_node_type(PyObject* module) {
                          {Py_tp_clear, reinterpret_cast<void*>(node_clear_cycles)},
                          {Py_tp_repr, reinterpret_cast<void*>(node_repr)},
                          {Py_tp_call, reinterpret_cast<void*>(call)},
+                         {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
                          {Py_tp_getset, getset},
                          {Py_tp_methods, methods},
                          {Py_tp_members, members},
@@ -207,6 +225,12 @@ std::string indented(PyObject* text) { return text_of(text); }
 
 }  // namespace
 
+std::string name_of(const Node* node) {
+  if (!node->kind->name.empty()) return node->kind->name;
+  std::string name = Py_TYPE(reinterpret_cast<const PyObject*>(node))->tp_name;  // a Function's: without the suffix
+  return name.ends_with("Backward") ? name.substr(0, name.size() - 8) : name;
+}
+
 void trace_node(Node* node) {
   Owned text = place(diagnosis.anomaly);
   node->extras().trace = reinterpret_cast<Object*>(text.detach());
@@ -228,7 +252,7 @@ std::string describe_node(const Node* node) { return node->extra && node->extra-
 
 void explain_failure(Node* node) {
   std::string where = describe_node(node);
-  std::string text = concat("Error detected in ", node->kind->name, ". ",
+  std::string text = concat("Error detected in ", name_of(node), ". ",
                             where.empty() ? "No forward pass information available. Enable detect anomaly during forward pass for more information."
                                           : "Traceback of forward call that caused the error:\n" + where);
   PyObject *type, *value, *trace;

@@ -139,6 +139,7 @@ PyObject* make_size(IntSpan sizes);
 PyObject* dtype_object(DType d);
 bool try_dtype(PyObject* o, DType& out);
 bool is_layout(PyObject* o);
+PyObject* strided_layout();
 bool try_memory_format(PyObject* o, MemoryFormat& out);
 /// Refuses devices other than the CPU; accepts None, strings, ints and device objects.
 void check_device(PyObject* o);

@@ -265,7 +265,7 @@ int set_requires_grad(PyObject* s, PyObject* v, void*) {
     check_type(v && PyBool_Check(v), "requires_grad must be a bool");
     Tensor* t = tensor_of(s);
     bool on = v == Py_True;
-    check(t->is_leaf() || on == t->requires_grad(), on ? "you can only change requires_grad flags of leaf variables."
+    check(t->is_leaf(), on ? "you can only change requires_grad flags of leaf variables."
                                                        : "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
                                                          "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
     check(!on || is_differentiable(t->dtype), "only Tensors of floating point and complex dtype can require gradients");
@@ -362,6 +362,19 @@ PyObject* get_matrix_transposed(PyObject* s, void*) {
     return wrap(transpose(*t, -2, -1));
   });
 }
+PyObject* get_layout(PyObject*, void*) { return strided_layout(); }
+PyObject* get_real(PyObject* s, void*) {
+  return guarded([&] {
+    if (is_complex(tensor_of(s)->dtype)) fail(ErrorKind::NotImplemented, "rushlight has no views of complex tensors as real ones yet (Tensor.real)");
+    return Py_NewRef(s);
+  });
+}
+PyObject* get_imag(PyObject* s, void*) {
+  return guarded([&]() -> PyObject* {
+    if (is_complex(tensor_of(s)->dtype)) fail(ErrorKind::NotImplemented, "rushlight has no views of complex tensors as real ones yet (Tensor.imag)");
+    fail("imag is not implemented for tensors with non-complex dtypes.");
+  });
+}
 PyObject* get_true(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
 PyObject* get_volatile(PyObject* s, void*) { return PyBool_FromLong(tensor_of(s)->has(Volatile)); }
@@ -379,6 +392,9 @@ PyGetSetDef getset[] = {
     {"shape", get_shape, nullptr, "The sizes, as a torch.Size.", nullptr},
     {"dtype", get_dtype, nullptr, "The element type.", nullptr},
     {"device", get_device, nullptr, "Always device(type='cpu').", nullptr},
+    {"layout", get_layout, nullptr, "Always torch.strided.", nullptr},
+    {"real", get_real, nullptr, "The real part: of a real tensor, itself.", nullptr},
+    {"imag", get_imag, nullptr, "The imaginary part, of complex tensors.", nullptr},
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
@@ -503,6 +519,7 @@ PyMethodDef methods[] = {
     {"is_floating_point", is_floating_point, METH_NOARGS, nullptr},
     {"is_complex", is_complex_method, METH_NOARGS, nullptr},
     {"is_signed", is_signed, METH_NOARGS, nullptr},
+    {"_is_view", [](PyObject* s, PyObject*) { return PyBool_FromLong(is_view(*tensor_of(s))); }, METH_NOARGS, "Is this a view that autograd follows?"},
     {"is_inference", is_inference, METH_NOARGS, nullptr},
     {"is_set_to", is_set_to, METH_O, nullptr},
     {"__complex__", tensor_complex, METH_NOARGS, nullptr},
