@@ -119,6 +119,12 @@ def __reduce_ex__(self: Tensor, protocol: int) -> Any:
     return _rebuild, (array, self.dtype, type(self), self.requires_grad, self.__dict__)
 
 
+@_method
+def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """Return elements of this tensor where ``condition`` is True, of ``other`` (tensor or number) elsewhere."""
+    return _C.where(condition, self, other)
+
+
 Tensor.__array_priority__ = 1000
 
 

@@ -28,9 +28,9 @@ Node* new_node(NodeKind* kind, std::size_t bytes, int n_edges, int n_saved, int 
   for (int i = 0; i < n_saved; ++i) new (node->saved + i) SavedTensor;
   node->extra = nullptr;
   node->task = nullptr;
-  node->n_edges = std::uint16_t(n_edges);
+  node->n_edges = n_edges;
   node->n_saved = std::uint16_t(n_saved);
-  node->n_outputs = std::uint16_t(n_outputs);
+  node->n_outputs = n_outputs;
   node->released = false;
   node->dtype = DType::Float32;
   node->ndim = 0;

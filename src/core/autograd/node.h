@@ -68,7 +68,8 @@ struct Node : Object {
   SavedTensor* saved;             ///< n_saved of them, behind the edges
   NodeExtra* extra;
   Task* task;                     ///< the engine's, while a backward runs over this node
-  std::uint16_t n_edges, n_saved, n_outputs;
+  std::int32_t n_edges, n_outputs;
+  std::uint16_t n_saved;
   bool released;                  ///< saved tensors were freed by a backward
   DType dtype;                    ///< of output 0, with its shape: for checks, pictures and messages
   std::uint8_t ndim;

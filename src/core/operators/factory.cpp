@@ -2,13 +2,51 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/nest.h"
 #include "kernels/parallel.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
+#include "tensor/format.h"
 
 namespace rushlight {
+
+namespace {
+
+const char* type_name(DType d) {
+  static const char* names[dtype_count] = {"bool",     "uint8_t",      "int8_t", "int16_t", "int",                  "int64_t",
+                                           "at::Half", "at::BFloat16", "float",  "double",  "c10::complex<float>", "c10::complex<double>"};
+  return names[int(d)];
+}
+
+template <class T>
+bool holds(const Scalar& v) {
+  if constexpr (is_complex_type<T>) {
+    return true;
+  } else if constexpr (std::is_integral_v<T>) {
+    using Limits = std::numeric_limits<T>;
+    if (v.is_integral()) {
+      // unsigned types take negative numbers of their magnitude, which wrap
+      std::int64_t low = std::is_signed_v<T> ? std::int64_t(Limits::lowest()) : -std::int64_t(Limits::max());
+      return v.integer >= low && v.integer <= std::int64_t(Limits::max());
+    }
+    double low = std::is_signed_v<T> ? double(Limits::lowest()) : -double(Limits::max());
+    return v.real >= low && v.real <= double(Limits::max());
+  } else {
+    double x = v.to_double();
+    double greatest = std::is_same_v<T, double> ? HUGE_VAL : std::is_same_v<T, Half> ? 65504.0 : std::is_same_v<T, BFloat16> ? 0x1.fep127 : double(std::numeric_limits<float>::max());
+    return !std::isfinite(x) || std::fabs(x) <= greatest;
+  }
+}
+
+}  // namespace
+
+void check_fits(const Scalar& value, DType dtype) {
+  if (dtype == DType::Bool) return;
+  bool fits = visit_dtype(dtype, [&]<class T>() { return holds<T>(value); }) && (value.kind != Scalar::Complex || value.imag == 0 || is_complex(dtype));
+  check(fits, "value cannot be converted to type ", type_name(dtype), " without overflow");
+}
 
 void fill_numbers(Tensor& t, const Scalar& value) {
   if (t.numel == 0) return;
@@ -48,6 +86,15 @@ TensorRef zeros(IntSpan sizes, DType dtype) {
 }
 
 TensorRef ones(IntSpan sizes, DType dtype) { return full(sizes, 1, dtype); }
+
+TensorRef empty_in(IntSpan sizes, DType dtype, MemoryFormat format) {
+  if (format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d) return empty_strided(sizes, format_strides(sizes, format), dtype);
+  return empty(sizes, dtype);
+}
+
+TensorRef empty_like_in(const Tensor& t, DType dtype, MemoryFormat format) {
+  return format == MemoryFormat::Absent || format == MemoryFormat::Preserve ? empty_like(t, dtype) : empty_in(t.sizes(), dtype, format);
+}
 
 TensorRef zeros_like(const Tensor& t) {
   TensorRef out = empty_like(t, t.dtype);
@@ -107,8 +154,9 @@ namespace {
 
 using OptionalType = std::optional<DType>;
 
-TensorRef empty_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
-  return as_leaf(empty(size, dtype.value_or(default_dtype)), requires_grad);
+TensorRef empty_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
+  check(format != MemoryFormat::Preserve, "empty(): the memory format torch.preserve_format is for operators that have an input to follow");
+  return as_leaf(empty_in(size, dtype.value_or(default_dtype), format), requires_grad);
 }
 TensorRef zeros_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
   return as_leaf(zeros(size, dtype.value_or(default_dtype)), requires_grad);
@@ -116,26 +164,47 @@ TensorRef zeros_op(const Dims& size, OptionalType dtype, Layout, Device, bool re
 TensorRef ones_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
   return as_leaf(ones(size, dtype.value_or(default_dtype)), requires_grad);
 }
+
+TensorRef filled(TensorRef t, const Scalar& value, bool requires_grad) {
+  check_fits(value, t->dtype);
+  fill_numbers(*t, value);
+  return as_leaf(std::move(t), requires_grad);
+}
 TensorRef full_op(const Dims& size, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
-  return as_leaf(full(size, value, dtype.value_or(value.dtype())), requires_grad);
+  return filled(empty(size, dtype.value_or(value.dtype())), value, requires_grad);
 }
-TensorRef empty_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
-  return as_leaf(empty_like(t, dtype.value_or(t.dtype)), requires_grad);
+TensorRef empty_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
+  return as_leaf(empty_like_in(t, dtype.value_or(t.dtype), format), requires_grad);
 }
-TensorRef zeros_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
-  TensorRef out = empty_like(t, dtype.value_or(t.dtype));
-  fill_numbers(*out, 0);
-  return as_leaf(out, requires_grad);
+TensorRef zeros_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
+  return filled(empty_like_in(t, dtype.value_or(t.dtype), format), 0, requires_grad);
 }
-TensorRef ones_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
-  TensorRef out = empty_like(t, dtype.value_or(t.dtype));
-  fill_numbers(*out, 1);
-  return as_leaf(out, requires_grad);
+TensorRef ones_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
+  return filled(empty_like_in(t, dtype.value_or(t.dtype), format), 1, requires_grad);
 }
-TensorRef full_like_op(const Tensor& t, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat) {
-  TensorRef out = empty_like(t, dtype.value_or(t.dtype));
-  fill_numbers(*out, value);
-  return as_leaf(out, requires_grad);
+TensorRef full_like_op(const Tensor& t, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
+  return filled(empty_like_in(t, dtype.value_or(t.dtype), format), value, requires_grad);
+}
+
+TensorRef new_empty_op(const Tensor& t, const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  return as_leaf(empty(size, dtype.value_or(t.dtype)), requires_grad);
+}
+TensorRef new_zeros_op(const Tensor& t, const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  return as_leaf(zeros(size, dtype.value_or(t.dtype)), requires_grad);
+}
+TensorRef new_ones_op(const Tensor& t, const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  return as_leaf(ones(size, dtype.value_or(t.dtype)), requires_grad);
+}
+TensorRef new_full_op(const Tensor& t, const Dims& size, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  return filled(empty(size, dtype.value_or(t.dtype)), value, requires_grad);
+}
+TensorRef empty_strided_op(const Dims& size, const Dims& stride, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  check(size.size() == stride.size(), "mismatch in length of strides and shape");
+  return as_leaf(empty_strided(size, stride, dtype.value_or(default_dtype)), requires_grad);
+}
+TensorRef new_empty_strided_op(const Tensor& t, const Dims& size, const Dims& stride, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  check(size.size() == stride.size(), "mismatch in length of strides and shape");
+  return as_leaf(empty_strided(size, stride, dtype.value_or(t.dtype)), requires_grad);
 }
 
 DType range_type(const Scalar& a, const Scalar& b, const Scalar& c, OptionalType dtype) {
@@ -171,6 +240,12 @@ const Define factories[] = {
     {"zeros_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &zeros_like_op, Function, "Zeros, shaped like another tensor."},
     {"ones_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &ones_like_op, Function, "Ones, shaped like another tensor."},
     {"full_like(Tensor self, Scalar fill_value, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &full_like_op, Function, "One number, shaped like another tensor."},
+    {"new_empty(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_empty_op, Method, "Uninitialised, of this tensor's type."},
+    {"new_zeros(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_zeros_op, Method, "Zeros of this tensor's type."},
+    {"new_ones(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_ones_op, Method, "Ones of this tensor's type."},
+    {"new_full(Tensor self, int[] size, Scalar fill_value, *, " RUSHLIGHT_FACTORY ")", &new_full_op, Method, "One number everywhere, of this tensor's type."},
+    {"empty_strided(int[] size, int[] stride, *, " RUSHLIGHT_FACTORY ")", &empty_strided_op, Function, "Uninitialised numbers with these strides."},
+    {"new_empty_strided(Tensor self, int[] size, int[] stride, *, " RUSHLIGHT_FACTORY ")", &new_empty_strided_op, Method, "Uninitialised, of this tensor's type, with these strides."},
     {"arange(Scalar end, *, " RUSHLIGHT_FACTORY ")", &arange_end, Function | Out, "start, start + step, ... below end."},
     {"arange(Scalar start, Scalar end, Scalar step=1, *, " RUSHLIGHT_FACTORY ")", &arange_op, Function | Out},
     {"fill_(Tensor self, Scalar value)", &fill_op, Both, "Sets every element."},

@@ -13,12 +13,20 @@ TensorRef zeros(IntSpan sizes, DType dtype);
 TensorRef ones(IntSpan sizes, DType dtype);
 TensorRef zeros_like(const Tensor& t);
 TensorRef ones_like(const Tensor& t);
+/// Uninitialised, in the memory format.
+TensorRef empty_in(IntSpan sizes, DType dtype, MemoryFormat format);
+/// Uninitialised, with the sizes of `t`; in its memory order where no format is named.
+TensorRef empty_like_in(const Tensor& t, DType dtype, MemoryFormat format);
 /// A 0-d tensor of the number.
 TensorRef scalar_tensor(const Scalar& value, DType dtype);
 /// n = ceil((end - start) / step) numbers start, start + step, ...
 TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step, DType dtype);
 /// What a factory gives for requires_grad=: the new tensor as a leaf; refuses types without gradients.
 TensorRef as_leaf(TensorRef t, bool requires_grad);
+/// `steps` numbers evenly spaced from start to end (range.cpp).
+TensorRef linspace(const Scalar& start, const Scalar& end, std::int64_t steps, DType dtype);
+/// Refuses a number that the type cannot hold.
+void check_fits(const Scalar& value, DType dtype);
 /// Sets every element, without history.
 void fill_numbers(Tensor& t, const Scalar& value);
 

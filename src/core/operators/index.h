@@ -1,6 +1,7 @@
 // Indexing by tensors.
 #pragma once
 
+#include "operators/pointwise.h"
 #include "tensor/tensor.h"
 
 namespace rushlight {
@@ -14,5 +15,14 @@ TensorRef index(const Tensor& t, const TensorList& indices);
 TensorRef index_put(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate);
 /// The same in place.
 void index_put_inplace(Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate);
+
+/// The places of a dimension that a vector of positions names (index_dim.cpp).
+TensorRef index_select(const Tensor& t, std::int64_t dim, const Tensor& index);
+/// A copy with alpha * source added to the named places.
+TensorRef index_add(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha);
+
+/// Elements of `a` where the condition is True, of `b` elsewhere (mask.cpp).
+TensorRef where(const Tensor& condition, const Operand& a, const Operand& b);
+TensorRef masked_fill(const Tensor& t, const Tensor& mask, const Scalar& value);
 
 }  // namespace rushlight

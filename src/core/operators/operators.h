@@ -5,6 +5,7 @@
 #include "operators/copy.h"
 #include "operators/factory.h"
 #include "operators/index.h"
+#include "operators/join.h"
 #include "operators/matmul.h"
 #include "operators/pointwise.h"
 #include "operators/random.h"

@@ -269,14 +269,20 @@ TensorList unbind(const Tensor& t, std::int64_t dim_) {
   for (std::int64_t i = 0; i < t.size(dim); ++i) out.push_back(window(t, sizes, strides, t.offset + i * t.stride(dim), Creation::MultiOutput));
   if (out.empty() || !is_differentiable(t.dtype)) return out;
   const Tensor* inputs[] = {&t};
-  record_many("UnbindBackward0", out, inputs, {}, [from = Dims(t.sizes()), dim](Vjp& v) {
-    TensorRef total;
-    for (std::int64_t i = 0; i < from[dim]; ++i)
-      if (const TensorRef& g = v.grad(int(i))) {
-        TensorRef part = select_backward(*g, from, dim, i);
-        total = total ? add(*total, *part) : part;
+  record_many("UnbindBackward0", out, inputs, {}, [from = Dims(t.sizes()), dim, dtype = t.dtype](Vjp& v) {
+    TensorList parts;
+    TensorRef none;
+    for (std::int64_t i = 0; i < from[dim]; ++i) {
+      parts.push_back(v.grad(int(i)));
+      if (parts.back()) continue;
+      if (!none) {
+        Dims sizes(from);
+        sizes.erase(dim);
+        none = zeros(sizes, dtype);
       }
-    v.set(0, total);
+      parts.back() = none;
+    }
+    v.set(0, stack(pointers(parts), dim));
   });
   return out;
 }

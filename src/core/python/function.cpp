@@ -103,7 +103,8 @@ PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
     node->saved = nullptr;
     node->extra = nullptr;
     node->task = nullptr;
-    node->n_edges = node->n_saved = node->n_outputs = 0;
+    node->n_edges = node->n_outputs = 0;
+    node->n_saved = 0;
     node->released = false;
     node->dtype = DType::Float32;
     node->ndim = 0;
@@ -262,7 +263,7 @@ class Application {
     }
     Node* node = node_of(ctx_);
     node->edges = s.edges.data();
-    node->n_edges = std::uint16_t(n);
+    node->n_edges = std::int32_t(n);
   }
 
   PyObject* finish(PyObject* output) {
@@ -273,7 +274,7 @@ class Application {
     check_dirty(outputs);
     Owned results(checked(PyTuple_New(n)));
     Node* node = node_of(ctx_);
-    node->n_outputs = std::uint16_t(n);
+    node->n_outputs = std::int32_t(n);
     s.outputs.resize(std::size_t(n));
     int tensors = 0;
     for (Py_ssize_t i = 0; i < n; ++i) tensors += is_tensor(PyTuple_GET_ITEM(outputs.get(), i));

@@ -129,19 +129,6 @@ bool is_dense(const Tensor& t) {
   return true;
 }
 
-bool is_contiguous_in(const Tensor& t, MemoryFormat format) {
-  if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d) return t.is_contiguous();
-  int n = format == MemoryFormat::ChannelsLast ? 4 : 5;
-  if (t.ndim != n) return false;
-  std::int64_t step = 1;
-  for (int k = 0; k < n; ++k) {  // channels vary fastest, then the last dimension, ..., then the batch
-    int i = k == 0 ? 1 : k == n - 1 ? 0 : n - k;
-    if (t.size(i) != 1 && t.stride(i) != step) return false;
-    step *= t.size(i);
-  }
-  return true;
-}
-
 bool has_internal_overlap(const Tensor& t) {
   for (int i = 0; i < t.ndim; ++i)
     if (t.size(i) > 1 && t.stride(i) == 0) return t.numel > 0;

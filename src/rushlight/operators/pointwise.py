@@ -55,6 +55,14 @@ where_op = pointwise(
     vjp=(None, lambda g, c, a, b, y: where(c, g, 0.0), lambda g, c, a, b, y: where(c, 0.0, g)),
     forms="",
 )
+pointwise(
+    "masked_fill",
+    lambda x, mask, value: where(mask, value, x),
+    params=(*INPUT, ("mask",), ("value",)),
+    promoted=0b101,
+    vjp=(lambda g, x, mask, value, y: where(mask, 0.0, g), None, lambda g, x, mask, value, y: where(mask, g, 0.0)),
+    forms="",
+)
 pointwise("add", loop="add", params=PAIR, vjp=(lambda g, a, b, y: g, lambda g, a, b, y: g))
 pointwise("sub", loop="sub", params=PAIR, rule="not_bool", vjp=(lambda g, a, b, y: g, lambda g, a, b, y: -g))
 pointwise("neg", loop="neg", rule="not_bool", vjp=lambda g, x, y: -g)
