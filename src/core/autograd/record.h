@@ -56,11 +56,25 @@ struct LambdaNode : Node {
 void fill_edges(Node* node, std::span<const Tensor* const> inputs);
 void note_output(Node* node, const Tensor& out);
 
+/// The kind of nodes with the derivative L that bear this name: one L may serve several (SumBackward0, SumBackward1).
+template <class L>
+NodeKind& lambda_kind(const char* name) {
+  struct Named {
+    const char* name;
+    NodeKind kind;
+    Named* next;
+  };
+  static Named first{name, {name, &L::apply, &L::destroy}, nullptr};
+  Named* at = &first;
+  while (at->name != name && at->next) at = at->next;
+  if (at->name != name) at = at->next = new Named{name, {name, &L::apply, &L::destroy}, nullptr};  // lives as long as the library
+  return at->kind;
+}
+
 template <class F>
 Node* make_lambda_node(const char* name, std::span<const Tensor* const> inputs, std::span<const Save> saves, int n_outputs, F&& f) {
   using L = LambdaNode<std::decay_t<F>>;
-  static NodeKind kind{name, &L::apply, &L::destroy};
-  Node* node = new_node(&kind, sizeof(L), int(inputs.size()), int(saves.size()), n_outputs);
+  Node* node = new_node(&lambda_kind<L>(name), sizeof(L), int(inputs.size()), int(saves.size()), n_outputs);
   new (&static_cast<L*>(node)->f) std::decay_t<F>(std::forward<F>(f));
   fill_edges(node, inputs);
   for (std::size_t i = 0; i < saves.size(); ++i) {

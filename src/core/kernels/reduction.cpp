@@ -1,5 +1,6 @@
 #include "kernels/reduction.h"
 
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -9,137 +10,195 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa) \
-  namespace isa {              \
-  ReductionBuild reduction_build(); \
+#define RUSHLIGHT_DECLARE(isa)                                                                                            \
+  namespace isa {                                                                                                         \
+  bool fold_sums(FoldKind, DType, Fold&);                                                                                 \
+  bool fold_choices(FoldKind, DType, Fold&);                                                                              \
+  void find_line(DType, const char*, std::int64_t, std::int64_t, const char*, std::int64_t*);                             \
+  void find_rows(DType, const char*, std::int64_t, std::int64_t, const char*, std::int64_t, std::int64_t*);               \
   }
 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
 
 namespace {
 
-const ReductionBuild& build() {
-  static const ReductionBuild chosen = RUSHLIGHT_BEST(reduction_build());
-  return chosen;
+constexpr std::int64_t line_block = 4096;   // elements of one partial result
+constexpr std::int64_t row_block = 128;     // rows joined into one partial row
+constexpr std::int64_t column_block = 512;  // columns that stay in the cache meanwhile
+constexpr std::int64_t chunk = 1 << 16;     // elements of a long fold that one thread takes at a time
+constexpr std::int64_t grain = 1 << 15;     // elements below which one thread works alone
+
+void fill_states(char* states, const Fold& f, std::int64_t n) {
+  visit_width(item_size(f.state), [&]<class W>() {
+    W identity;
+    std::memcpy(&identity, f.identity, sizeof identity);
+    std::fill_n(reinterpret_cast<W*>(states), n, identity);
+  });
 }
 
-constexpr std::int64_t line_block = 4096;   // elements of one partial sum
-constexpr std::int64_t row_block = 128;     // rows added into one partial row
-constexpr std::int64_t column_block = 512;  // columns that stay in the cache meanwhile
-
-void add_one(DType d, char* to, const char* from) { build().add_line(d, to, from, 1, item_size(d)); }
-
-/// The sum over a whole nest of one operand, by lines and blocks, partial sums added pairwise.
-void sum_nest(const Nest& nest, char* base, DType dtype, char* out) {
-  std::int64_t item = item_size(dtype);
-  if (nest.ndim <= 1 && nest.numel <= line_block) return build().sum_line(dtype, base, nest.numel, nest.steps[0][0], out);
-  alignas(16) char stack[66 * 16];  // partial sums of 2^k blocks
+/// The fold of a whole nest of one operand, by lines and blocks, partial results joined pairwise.
+void fold_nest(const Fold& f, const Nest& nest, char* base, const char* centre, char* out) {
+  if (nest.ndim <= 1 && nest.numel <= line_block) return f.line(base, nest.numel, nest.steps[0][0], centre, out);
+  std::int64_t item = item_size(f.state);
+  alignas(16) char stack[66 * 16];  // partial results of 2^k blocks
   std::uint64_t blocks = 0;
   alignas(16) char partial[16];
   auto push = [&] {
     int level = 0;
-    for (std::uint64_t b = blocks; b & 1; b >>= 1, ++level) add_one(dtype, partial, stack + level * item);
+    for (std::uint64_t b = blocks; b & 1; b >>= 1, ++level) f.merge(partial, stack + level * item, 1);
     std::memcpy(stack + level * item, partial, std::size_t(item));
     ++blocks;
   };
   char* bases[1] = {base};
   nest.run(bases, 0, nest.numel, [&](char** p, std::int64_t n, const std::int64_t* steps) {
     for (std::int64_t at = 0; at < n; at += line_block) {
-      build().sum_line(dtype, p[0] + at * steps[0], std::min(line_block, n - at), steps[0], partial);
+      f.line(p[0] + at * steps[0], std::min(line_block, n - at), steps[0], centre, partial);
       push();
     }
   });
-  std::memset(out, 0, std::size_t(item));
+  std::memcpy(out, f.identity, std::size_t(item));
   for (int level = 0; blocks >> level; ++level)
-    if ((blocks >> level) & 1) add_one(dtype, out, stack + level * item);
+    if ((blocks >> level) & 1) f.merge(out, stack + level * item, 1);
 }
 
-/// One large sum: fixed chunks in parallel, their sums added in order.
-void sum_all(const Nest& nest, char* base, DType dtype, char* out) {
-  constexpr std::int64_t chunk = 1 << 16;
-  std::int64_t parts = (nest.numel + chunk - 1) / chunk, item = item_size(dtype);
-  if (parts <= 1 || nest.ndim > 1) return sum_nest(nest, base, dtype, out);
-  std::vector<std::byte> sums(std::size_t(parts * item));
-  parallel_for(parts, 2, [&](std::int64_t begin, std::int64_t end) {
+/// One long fold: fixed chunks in parallel, their results joined in order.
+void fold_all(const Fold& f, const Nest& nest, char* base, const char* centre, char* out) {
+  std::int64_t parts = (nest.numel + chunk - 1) / chunk, item = item_size(f.state);
+  if (parts <= 1 || nest.ndim > 1) return fold_nest(f, nest, base, centre, out);
+  std::vector<std::array<std::byte, 16>> results(std::size_t(parts), std::array<std::byte, 16>{});
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       Nest part = nest;
       part.numel = part.sizes[0] = std::min(chunk, nest.numel - k * chunk);
-      sum_nest(part, base + k * chunk * nest.steps[0][0], dtype, reinterpret_cast<char*>(sums.data()) + k * item);
+      fold_nest(f, part, base + k * chunk * nest.steps[0][0], centre, reinterpret_cast<char*>(results[std::size_t(k)].data()));
     }
   });
-  build().sum_line(dtype, reinterpret_cast<char*>(sums.data()), parts, item, out);
+  std::memcpy(out, f.identity, std::size_t(item));
+  for (auto& r : results) f.merge(out, reinterpret_cast<const char*>(r.data()), 1);
 }
 
+/// A tensor's memory as two nests: over the kept dimensions (the input, then `others` row-major operands) and over
+/// those that go (the input).
 struct Split {
-  Dims kept_sizes, kept_strides, gone_sizes, gone_strides;
+  Nest kept, gone;
+  Split(const Tensor& t, std::uint64_t reduced, const std::int64_t* items, int others) {
+    Dims kept_sizes, kept_strides, gone_sizes, gone_strides;
+    for (int i = 0; i < t.ndim; ++i) {
+      bool goes = (reduced >> i) & 1;
+      (goes ? gone_sizes : kept_sizes).push_back(t.size(i));
+      (goes ? gone_strides : kept_strides).push_back(t.stride(i));
+    }
+    std::int64_t item = t.item_size();
+    const std::int64_t* strides[3] = {gone_strides.data()};
+    gone = Nest(gone_sizes, strides, &item, 1);
+    Dims row_major = contiguous_strides(kept_sizes);
+    strides[0] = kept_strides.data();
+    strides[1] = strides[2] = row_major.data();
+    std::int64_t all[3] = {item, items[0], items[1]};
+    kept = Nest(kept_sizes, strides, all, 1 + others);
+  }
+  /// True where the kept dimensions' innermost run is nearer in memory than what is folded: whole rows are joined then.
+  bool by_rows(std::int64_t out_item) const {
+    return kept.ndim && kept.steps[0][1] == out_item && kept.sizes[0] >= 8 && std::abs(kept.steps[0][0]) < std::abs(gone.steps[0][0]);
+  }
+  /// Calls f(pointers, n) over the runs of kept indices in blocks of columns, in parallel.
+  template <class F>
+  void for_columns(char* const* base, F&& f) const {
+    std::int64_t run = kept.sizes[0], lines = kept.numel / run, blocks = (run + column_block - 1) / column_block;
+    std::int64_t work = gone.numel * std::min(run, column_block);
+    parallel_for(lines * blocks, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, work)), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) {
+        std::int64_t column = k % blocks * column_block, rest = k / blocks;
+        char* address[3];
+        for (int o = 0; o < kept.n_operands; ++o) address[o] = base[o] + column * kept.steps[0][o];
+        for (int d = 1; d < kept.ndim; ++d) {
+          for (int o = 0; o < kept.n_operands; ++o) address[o] += rest % kept.sizes[d] * kept.steps[d][o];
+          rest /= kept.sizes[d];
+        }
+        f(address, std::min(column_block, run - column));
+      }
+    });
+  }
 };
 
-/// Rows of the kept dimensions' innermost run are added up; columns are taken in blocks.
-void sum_columns(const Nest& kept, const Nest& gone, char* base, char* out, DType dtype) {
-  std::int64_t item = item_size(dtype);
-  std::int64_t run = kept.ndim ? kept.sizes[0] : 1, lines = kept.numel / run;
-  std::int64_t blocks = (run + column_block - 1) / column_block;
-  std::int64_t grain = std::max<std::int64_t>(1, (1 << 15) / std::max<std::int64_t>(1, gone.numel * std::min(run, column_block)));
-  parallel_for(lines * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+/// Whole rows joined into partial rows, those into the result. operands: input, states, centres.
+void fold_columns(const Fold& f, const Split& s, char* const* base, bool centred) {
+  s.for_columns(base, [&](char** address, std::int64_t n) {
     alignas(64) char partial[column_block * 16];
-    for (std::int64_t k = begin; k < end; ++k) {
-      std::int64_t line = k / blocks, column = k % blocks * column_block, n = std::min(column_block, run - column);
-      char* address[2] = {base, out};
-      std::int64_t rest = line;
-      for (int d = 1; d < kept.ndim; ++d) {
-        for (int o = 0; o < 2; ++o) address[o] += rest % kept.sizes[d] * kept.steps[d][o];
-        rest /= kept.sizes[d];
-      }
-      char* from = address[0] + column * kept.steps[0][0];
-      char* to = address[1] + column * kept.steps[0][1];
-      std::memset(to, 0, std::size_t(n * item));
-      std::int64_t in_partial = 0;
-      std::memset(partial, 0, std::size_t(n * item));
-      gone.run(&from, 0, gone.numel, [&](char** p, std::int64_t count, const std::int64_t* steps) {
-        for (std::int64_t i = 0; i < count; ++i) {
-          build().add_line(dtype, partial, p[0] + i * steps[0], n, kept.steps[0][0]);
-          if (++in_partial == row_block) {
-            build().add_line(dtype, to, partial, n, item);
-            std::memset(partial, 0, std::size_t(n * item));
-            in_partial = 0;
-          }
+    std::int64_t in_partial = 0;
+    fill_states(address[1], f, n);
+    s.gone.run(address, 0, s.gone.numel, [&](char** p, std::int64_t count, const std::int64_t* steps) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        if (in_partial == 0) fill_states(partial, f, n);
+        f.rows(partial, p[0] + i * steps[0], n, s.kept.steps[0][0], centred ? address[2] : nullptr);
+        if (++in_partial == row_block) {
+          f.merge(address[1], partial, n);
+          in_partial = 0;
         }
-      });
-      if (in_partial) build().add_line(dtype, to, partial, n, item);
-    }
+      }
+    });
+    if (in_partial) f.merge(address[1], partial, n);
   });
 }
+
+char* address_of(const Tensor& t) { return const_cast<char*>(reinterpret_cast<const char*>(t.read())); }
 
 }  // namespace
 
-void reduce_sum(const Tensor& t, std::uint64_t reduced, Tensor& out) {
-  DType dtype = t.dtype;
-  std::int64_t item = item_size(dtype);
-  char* base = const_cast<char*>(reinterpret_cast<const char*>(t.read()));
-  char* to = reinterpret_cast<char*>(out.write());
-  if (out.numel == 0) return;
-  if (t.numel == 0) {
-    std::memset(to, 0, std::size_t(out.numel * item));
+const Fold& fold(FoldKind kind, DType type, const char* operation) {
+  struct Table {
+    Fold folds[fold_kinds][dtype_count];
+    Table() {
+      for (int k = 0; k < fold_kinds; ++k)
+        for (int d = 0; d < dtype_count; ++d) {
+          Fold& f = folds[k][d];
+          if (!RUSHLIGHT_BEST(fold_sums(FoldKind(k), DType(d), f))) RUSHLIGHT_BEST(fold_choices(FoldKind(k), DType(d), f));
+        }
+    }
+  };
+  static const Table table;
+  const Fold& f = table.folds[int(kind)][int(type)];
+  if (!f.line) [[unlikely]]
+    fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(type).scalar_name, "'");
+  return f;
+}
+
+void reduce(const Fold& f, const Tensor& t, std::uint64_t reduced, std::byte* out_, const std::byte* centres_) {
+  char *out = reinterpret_cast<char*>(out_), *centres = const_cast<char*>(reinterpret_cast<const char*>(centres_));
+  std::int64_t item = item_size(f.state), items[2] = {item, item};
+  Split s(t, reduced, items, centres ? 2 : 1);
+  if (s.kept.numel == 0) return;
+  if (s.gone.numel == 0) return fill_states(out, f, s.kept.numel);
+  char* base[3] = {address_of(t), out, centres};
+  if (s.kept.numel == 1) return fold_all(f, s.gone, base[0], centres, out);
+  if (s.by_rows(item)) return fold_columns(f, s, base, centres);
+  auto lines = [&](std::int64_t begin, std::int64_t end) {
+    s.kept.run(base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
+      for (std::int64_t i = 0; i < n; ++i)
+        fold_nest(f, s.gone, p[0] + i * steps[0], centres ? p[2] + i * steps[2] : nullptr, p[1] + i * steps[1]);
+    });
+  };
+  parallel_for(s.kept.numel, std::max<std::int64_t>(1, grain / s.gone.numel), lines);
+}
+
+void find_first(const Tensor& t, int dim, const std::byte* values, std::int64_t* places) {
+  std::int64_t items[2] = {sizeof(std::int64_t), t.item_size()};
+  Split s(t, t.ndim ? std::uint64_t(1) << dim : 0, items, 2);
+  if (s.kept.numel == 0) return;
+  char* base[3] = {address_of(t), reinterpret_cast<char*>(places), const_cast<char*>(reinterpret_cast<const char*>(values))};
+  std::int64_t length = s.gone.numel, step = s.gone.steps[0][0];
+  if (s.by_rows(items[0])) {
+    s.for_columns(base, [&](char** p, std::int64_t n) {
+      auto* place = reinterpret_cast<std::int64_t*>(p[1]);
+      std::fill_n(place, n, std::int64_t(-1));
+      for (std::int64_t row = 0; row < length; ++row)
+        RUSHLIGHT_BEST(find_rows(t.dtype, p[0] + row * step, n, s.kept.steps[0][0], p[2], row, place));
+    });
     return;
   }
-  Split s;
-  for (int i = 0; i < t.ndim; ++i) {
-    bool gone = (reduced >> i) & 1;
-    (gone ? s.gone_sizes : s.kept_sizes).push_back(t.size(i));
-    (gone ? s.gone_strides : s.kept_strides).push_back(t.stride(i));
-  }
-  const std::int64_t* gone_strides[1] = {s.gone_strides.data()};
-  Nest gone(s.gone_sizes, gone_strides, &item, 1);
-  if (out.numel == 1) return sum_all(gone, base, dtype, to);
-  Dims row_major = contiguous_strides(s.kept_sizes);
-  const std::int64_t* kept_strides[2] = {s.kept_strides.data(), row_major.data()};
-  std::int64_t items[2] = {item, item};
-  Nest kept(s.kept_sizes, kept_strides, items, 2);
-  bool columns = kept.ndim && kept.steps[0][1] == item && kept.sizes[0] >= 8 && std::abs(kept.steps[0][0]) < std::abs(gone.steps[0][0]);
-  if (columns) return sum_columns(kept, gone, base, to, dtype);
-  char* both[2] = {base, to};
-  parallel_for(kept.numel, std::max<std::int64_t>(1, (1 << 15) / gone.numel), [&](std::int64_t begin, std::int64_t end) {
-    kept.run(both, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
-      for (std::int64_t i = 0; i < n; ++i) sum_nest(gone, p[0] + i * steps[0], dtype, p[1] + i * steps[1]);
+  parallel_for(s.kept.numel, std::max<std::int64_t>(1, grain / length), [&](std::int64_t begin, std::int64_t end) {
+    s.kept.run(base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
+      for (std::int64_t i = 0; i < n; ++i)
+        RUSHLIGHT_BEST(find_line(t.dtype, p[0] + i * steps[0], length, step, p[2] + i * steps[2], reinterpret_cast<std::int64_t*>(p[1] + i * steps[1])));
     });
   });
 }

@@ -1,8 +1,10 @@
 // The native operators as C++ sees them. Each is differentiable where its meaning is, and records itself.
 #pragma once
 
+#include "operators/along.h"
 #include "operators/arithmetic.h"
 #include "operators/copy.h"
+#include "operators/extremum.h"
 #include "operators/factory.h"
 #include "operators/index.h"
 #include "operators/join.h"

@@ -1,48 +1,100 @@
 #include "operators/reduce.h"
 
-#include "kernels/reduction.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
 namespace rushlight {
+
+Reduced::Reduced(const Tensor& t, IntSpan named, bool all_if_empty) {
+  for (auto d : named) {
+    int w = wrap_dim(d, t.ndim);
+    check(!((mask >> w) & 1), "dim ", w, " appears multiple times in the list of dims");
+    mask |= std::uint64_t(1) << w;
+  }
+  if (named.empty() && all_if_empty) mask = t.ndim ? ~std::uint64_t(0) >> (64 - t.ndim) : 0;
+  for (int i = 0; i < t.ndim; ++i) {
+    bool gone = (mask >> i) & 1;
+    if (gone) {
+      dims.push_back(i);
+      count *= t.size(i);
+    }
+    kept_sizes.push_back(gone ? 1 : t.size(i));
+    if (!gone) sizes.push_back(t.size(i));
+  }
+}
+
+void Reduced::refuse_empty(const Tensor& t, IntSpan named, const char* operation) const {
+  if (t.numel) return;
+  check(!named.empty(), operation, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+  for (auto d : dims) check_index(t.size(int(d)) != 0, operation, "(): Expected reduction dim ", d, " to have non-zero size.");
+}
+
+TensorRef restored(const Tensor& t, const Dims& kept_sizes) {
+  return equal(t.sizes(), kept_sizes) ? TensorRef(const_cast<Tensor*>(&t)) : view(t, kept_sizes);
+}
+
+TensorRef folded(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, const char* operation, const Tensor* centres) {
+  const Fold& f = fold(kind, t.dtype, operation);
+  TensorRef out = empty(r.shape(keepdim), f.state);
+  reduce(f, t, r.mask, out->write(), centres ? centres->read() : nullptr);
+  return out;
+}
+
 namespace {
 
-struct Reduced {
-  Dims dims;        ///< wrapped, ascending; all where none were named
-  Dims kept_sizes;  ///< 1 at reduced dimensions
-  Dims sizes;       ///< without them
-  std::uint64_t mask = 0;
-};
+/// The input in the type that was asked for, else as it is.
+TensorRef in_type(const Tensor& t, const std::optional<DType>& dtype) { return dtype ? cast(t, *dtype) : TensorRef(const_cast<Tensor*>(&t)); }
 
-Reduced reduced(const Tensor& t, IntSpan dims) {
-  Reduced r;
-  for (auto d : dims) {
-    int w = wrap_dim(d, t.ndim);
-    check(!((r.mask >> w) & 1), "dim ", w, " appears multiple times in the list of dims");
-    r.mask |= std::uint64_t(1) << w;
-  }
-  if (dims.empty()) r.mask = t.ndim ? ~std::uint64_t(0) >> (64 - t.ndim) : 0;
-  for (int i = 0; i < t.ndim; ++i) {
-    bool gone = (r.mask >> i) & 1;
-    if (gone) r.dims.push_back(i);
-    r.kept_sizes.push_back(gone ? 1 : t.size(i));
-    if (!gone) r.sizes.push_back(t.size(i));
-  }
-  return r;
+/// What a sum or product of a type gives.
+DType total_type(const Tensor& t, const std::optional<DType>& dtype) { return dtype ? *dtype : category(t.dtype) < 2 ? DType::Int64 : t.dtype; }
+
+/// A fold in its natural type brought to `type`: halves round once, small integers asked for by name wrap around.
+TensorRef total(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, DType type, const char* operation) {
+  TensorRef out = folded(kind, t, r, keepdim, operation);
+  return out->dtype == type ? out : cast(*out, type);
+}
+
+/// The gradient of a sum: each element's is its output's.
+auto spread(const Tensor& x, const Reduced& r) {
+  return [from = Dims(x.sizes()), kept = r.kept_sizes](Vjp& v) { v.set(0, expand(*restored(*v.grad(), kept), from)); };
 }
 
 }  // namespace
 
 TensorRef sum(const Tensor& t, IntSpan dims, bool keepdim, std::optional<DType> dtype) {
-  DType type = dtype ? *dtype : category(t.dtype) < 2 ? DType::Int64 : t.dtype;
-  TensorRef x = t.dtype == type ? TensorRef(const_cast<Tensor*>(&t)) : cast(t, type);
-  Reduced r = reduced(*x, dims);
-  TensorRef out = empty(keepdim ? r.kept_sizes : r.sizes, type);
-  reduce_sum(*x, r.mask, *out);
-  return record(dims.empty() && !keepdim ? "SumBackward0" : "SumBackward1", out, {x.get()}, {}, [from = Dims(x->sizes()), kept = r.kept_sizes](Vjp& v) {
-    const Tensor& g = *v.grad();
-    v.set(0, expand(equal(g.sizes(), kept) ? g : *view(g, kept), from));
-  });
+  DType type = total_type(t, dtype);
+  bool convert = category(t.dtype) < category(type) && category(type) >= 2;
+  TensorRef x = convert || (dtype && is_differentiable(t.dtype)) ? cast(t, type) : TensorRef(const_cast<Tensor*>(&t));
+  Reduced r(*x, dims);
+  TensorRef out = total(FoldKind::Sum, *x, r, keepdim, type, "sum");
+  return record(dims.empty() && !keepdim ? "SumBackward0" : "SumBackward1", std::move(out), {x.get()}, {}, spread(*x, r));
+}
+
+TensorRef mean(const Tensor& t, IntSpan dims, bool keepdim, std::optional<DType> dtype) {
+  DType type = dtype.value_or(t.dtype);
+  check(is_differentiable(type), "mean(): could not infer output dtype. ", dtype ? "Optional" : "Input",
+        " dtype must be either a floating point or complex dtype. Got: ", info(type).scalar_name);
+  TensorRef x = cast(t, type);
+  Reduced r(*x, dims);
+  TensorRef out = folded(FoldKind::Sum, *x, r, keepdim, "mean");
+  {
+    GradScope off(false);
+    out = cast(*div(out, Scalar(double(r.count))), type);
+  }
+  return record(dims.empty() && !keepdim ? "MeanBackward0" : "MeanBackward1", std::move(out), {x.get()}, {},
+                [from = Dims(x->sizes()), kept = r.kept_sizes, count = r.count](Vjp& v) {
+                  v.set(0, expand(*div(restored(*v.grad(), kept), Scalar(double(count))), from));
+                });
+}
+
+bool all_true(const Tensor& t) {
+  Reduced r(t, {});
+  return *folded(FoldKind::All, t, r, false, "all")->read_as<bool>();
+}
+
+bool any_true(const Tensor& t) {
+  Reduced r(t, {});
+  return *folded(FoldKind::Any, t, r, false, "any")->read_as<bool>();
 }
 
 // ---- the operators
@@ -50,13 +102,54 @@ TensorRef sum(const Tensor& t, IntSpan dims, bool keepdim, std::optional<DType> 
 namespace {
 
 TensorRef sum_all(const Tensor& t, std::optional<DType> dtype) { return sum(t, {}, false, dtype); }
-TensorRef sum_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
-  return sum(t, dim ? IntSpan(*dim) : IntSpan(), keepdim, dtype);
+TensorRef sum_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) { return sum(t, dims_of(dim), keepdim, dtype); }
+TensorRef mean_all(const Tensor& t, std::optional<DType> dtype) { return mean(t, {}, false, dtype); }
+TensorRef mean_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) { return mean(t, dims_of(dim), keepdim, dtype); }
+
+TensorRef nansum(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
+  check(!is_complex(t.dtype), "nansum on CPU does not support complex inputs");
+  if (category(t.dtype) < 2) return sum(t, dims_of(dim), keepdim, dtype);
+  TensorRef x = in_type(t, dtype);
+  if (!is_floating(x->dtype)) return sum(*x, dims_of(dim), keepdim);
+  Reduced r(*x, dims_of(dim));
+  return record("NansumBackward0", total(FoldKind::NanSum, *x, r, keepdim, x->dtype, "nansum"), {x.get()}, {save_in(*x, 0)}, [kept = r.kept_sizes](Vjp& v) {
+    v.set(0, where(isnan_of(v.saved(0)), Scalar(0.0), expand(*restored(*v.grad(), kept), v.saved(0)->sizes())));
+  });
 }
+
+TensorRef nanmean(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
+  check(is_floating(t.dtype) || is_complex(t.dtype), "nanmean(): expected input to have floating point or complex dtype but got ", info(t.dtype).scalar_name);
+  TensorRef count;
+  {
+    GradScope off(false);
+    count = sum(*logical_not(isnan_of(t)), dims_of(dim), keepdim);
+  }
+  return div(nansum(t, dim, keepdim, dtype), count);
+}
+
+/// any and all: bool, but uint8 stays uint8.
+TensorRef question(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, const char* operation) {
+  return total(kind, t, r, keepdim, t.dtype == DType::UInt8 ? DType::UInt8 : DType::Bool, operation);
+}
+TensorRef any_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim) {
+  return question(FoldKind::Any, t, Reduced(t, dims_of(dim), !dim), keepdim, "any");
+}
+TensorRef all_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim) {
+  return question(FoldKind::All, t, Reduced(t, dims_of(dim), !dim), keepdim, "all");
+}
+
+TensorRef count_nonzero(const Tensor& t, const std::optional<Dims>& dim) { return folded(FoldKind::Count, t, Reduced(t, dims_of(dim)), false, "count_nonzero"); }
 
 const Define reductions[] = {
     {"sum(Tensor self, *, dtype? dtype=None)", &sum_all, Both | Out, "The sum of all elements, or over dimensions."},
     {"sum(Tensor self, int[]? dim, bool keepdim=False, *, dtype? dtype=None)", &sum_dims, Both | Out},
+    {"mean(Tensor self, *, dtype? dtype=None)", &mean_all, Both | Out, "The mean of all elements, or over dimensions."},
+    {"mean(Tensor self, int[]? dim, bool keepdim=False, *, dtype? dtype=None)", &mean_dims, Both | Out},
+    {"nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", &nansum, Both | Out, "The sum over dimensions of what is not NaN."},
+    {"nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", &nanmean, Both | Out, "The mean over dimensions of what is not NaN."},
+    {"any(Tensor self, int[]? dim=None, bool keepdim=False)", &any_dims, Both | Out, "Is any element not zero? Over all elements or over dimensions."},
+    {"all(Tensor self, int[]? dim=None, bool keepdim=False)", &all_dims, Both | Out, "Are all elements not zero? Over all elements or over dimensions."},
+    {"count_nonzero(Tensor self, int[]? dim=None)", &count_nonzero, Both, "How many elements are not zero, over all or over dimensions."},
 };
 
 }  // namespace
