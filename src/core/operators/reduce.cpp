@@ -110,7 +110,7 @@ TensorRef nansum(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, 
   check(!is_complex(t.dtype), "nansum on CPU does not support complex inputs");
   if (category(t.dtype) < 2) return sum(t, dims_of(dim), keepdim, dtype);
   TensorRef x = in_type(t, dtype);
-  if (!is_floating(x->dtype)) return sum(*x, dims_of(dim), keepdim);
+  if (!is_floating(x->dtype)) return sum(*x, dims_of(dim), keepdim, dtype);
   Reduced r(*x, dims_of(dim));
   return record("NansumBackward0", total(FoldKind::NanSum, *x, r, keepdim, x->dtype, "nansum"), {x.get()}, {save_in(*x, 0)}, [kept = r.kept_sizes](Vjp& v) {
     v.set(0, where(isnan_of(v.saved(0)), Scalar(0.0), expand(*restored(*v.grad(), kept), v.saved(0)->sizes())));
