@@ -373,7 +373,7 @@ def test_to_without_a_dtype_changes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("args", "error"), [((torch.int32,), TypeError), (("cpu", torch.bool), TypeError), ((3, 4, 5), TypeError)]
+    ("args", "error"), [((torch.int32,), TypeError), (("cpu", torch.bool), TypeError), ((torch.float64, torch.float64), TypeError)]
 )
 def test_to_refuses(args, error):
     net = Net()
