@@ -18,6 +18,6 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_module(
     __name__,
-    submodules=("attention", "grad", "parallel", "utils"),
+    submodules=("attention", "common_types", "grad", "parallel", "utils"),
     names={"DataParallel": "rushlight.nn.parallel", "factory_kwargs": "rushlight.nn.factory"},
 )
