@@ -8,10 +8,23 @@
 namespace rushlight::python {
 namespace {
 
-enum Name { Parameters, Buffers, Modules, BackwardHooks, BackwardPreHooks, ForwardHooks, ForwardPreHooks, Forward, CallImpl, Explain, GetAttr, NameCount };
-const char* const name_texts[NameCount] = {"_parameters",    "_buffers",           "_modules", "_backward_hooks", "_backward_pre_hooks",
-                                           "_forward_hooks", "_forward_pre_hooks", "forward",  "_call_impl",      "_explain",
-                                           "__getattr__"};
+enum Name {
+  Parameters,
+  Buffers,
+  Modules,
+  BackwardHooks,
+  BackwardPreHooks,
+  ForwardHooks,
+  ForwardPreHooks,
+  Forward,
+  CallImpl,
+  Explain,
+  GetAttr,
+  NameCount
+};
+const char* const name_texts[NameCount] = {
+    "_parameters",        "_buffers", "_modules",   "_backward_hooks", "_backward_pre_hooks", "_forward_hooks",
+    "_forward_pre_hooks", "forward",  "_call_impl", "_explain",        "__getattr__"};
 PyObject* names[NameCount];
 PyTypeObject* base_type;
 PyObject* global_hooks;  // a tuple of dictionaries, or null
@@ -41,7 +54,8 @@ PyObject* no_attribute(PyObject* self, PyObject* name) {
 
 /// The last resort of attribute access, for subclasses whose own __getattr__ ends here.
 PyObject* get_attr(PyObject* self, PyObject* name) {
-  if (!PyUnicode_Check(name)) return PyErr_Format(PyExc_TypeError, "attribute name must be string, not '%.200s'", Py_TYPE(name)->tp_name);
+  if (!PyUnicode_Check(name))
+    return PyErr_Format(PyExc_TypeError, "attribute name must be string, not '%.200s'", Py_TYPE(name)->tp_name);
   PyObject* fields = fields_of(self);
   PyObject* member = fields ? find_member(fields, name) : nullptr;
   return member || PyErr_Occurred() ? member : no_attribute(self, name);
@@ -145,7 +159,8 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyObject* set_global_hooks(PyObject*, PyObject* hooks) {
   if (!PyTuple_Check(hooks)) return PyErr_Format(PyExc_TypeError, "expected a tuple of dictionaries");
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(hooks); ++i) {
-    if (!PyDict_Check(PyTuple_GET_ITEM(hooks, i))) return PyErr_Format(PyExc_TypeError, "expected a tuple of dictionaries");
+    if (!PyDict_Check(PyTuple_GET_ITEM(hooks, i)))
+      return PyErr_Format(PyExc_TypeError, "expected a tuple of dictionaries");
   }
   Py_XSETREF(global_hooks, Py_NewRef(hooks));
   Py_RETURN_NONE;
@@ -153,9 +168,11 @@ PyObject* set_global_hooks(PyObject*, PyObject* hooks) {
 
 PyMethodDef methods[] = {
     {"__getattr__", get_attr, METH_O, "The parameter, buffer or submodule of that name."},
-    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)), METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(init_subclass)),
+     METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
     {nullptr, nullptr, 0, nullptr}};
-PyMethodDef set_hooks_method{"_set_global_module_hooks", set_global_hooks, METH_O, "Names the dictionaries of hooks that run around the calls of all modules."};
+PyMethodDef set_hooks_method{"_set_global_module_hooks", set_global_hooks, METH_O,
+                             "Names the dictionaries of hooks that run around the calls of all modules."};
 
 }  // namespace
 
