@@ -97,9 +97,10 @@ class _Orthogonal(Module):
                     "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
                     "use_trivialization=False."
                 )
-            reflections, _ = rushlight.geqrf(Q)
+            reflections, tau = rushlight.geqrf(Q)
             signs = reflections.diagonal(dim1=-2, dim2=-1)
-            signs.copy_(rushlight.where(signs < 0, -1.0, 1.0))
+            # LAPACK leaves out a reflection where there is nothing to reflect; here there is one for each column
+            signs.copy_(rushlight.where((signs < 0) == (tau == 0), 1.0, -1.0))
             return reflections.mT if transposed else reflections
         if rows == columns:
             base = Q.clone() if _is_orthogonal(Q) else _make_orthogonal(Q)
