@@ -72,11 +72,6 @@ def test_files_that_cannot_be_listed_end_with_code_1(tmp_path, capsys, content, 
     assert words in output.err
 
 
-def test_the_demo_names_what_is_not_there(tmp_path, capsys):
-    assert cli.main(["demo", "--model", "resnet18", "--out", str(tmp_path)]) == 1
-    assert "'torchvision'" in capsys.readouterr().err
-
-
 def test_facts_are_indented_by_topic():
     report = cli._report({"cpu_features": ["avx2", "fma"], "libraries": {"A": "1"}}, {"cached_bytes": 1234567})
     assert report[3:] == [
