@@ -47,11 +47,12 @@ class UpdateRule(Optimizer):
             with rushlight.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            left: Sequence[Tensor] | None = group["params"]
-            if not group.get("differentiable", False):
+            if group.get("differentiable", False):
+                self._update(group["params"], group)
+                continue
+            left = self._native(group["params"], group)
+            if left is not None and self._begin(left, group):
                 left = self._native(left, group)
-                if left is not None and self._begin(left, group):
-                    left = self._native(left, group)
             if left is not None:
                 self._update(left, group)
         return loss

@@ -51,7 +51,9 @@ def _swapped_groups(
         )
     if len(saved) != len(own_groups):
         raise RuntimeError("swapin_optim_state has a different number of parameter groups than the live optimizer.")
-    groups, owners, start = [], {}, 0
+    groups: list[dict[str, Any]] = []
+    owners: dict[int, Tensor] = {}
+    start = 0
     for i, (own, other) in enumerate(zip(own_groups, saved, strict=True)):
         count = len(own["params"])
         if len(other["params"]) != count:

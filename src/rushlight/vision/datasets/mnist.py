@@ -10,7 +10,7 @@ from rushlight import Tensor
 
 from .vision import Transform, VisionDataset
 
-__all__ = ["MNIST", "FashionMNIST", "KMNIST"]
+__all__ = ["KMNIST", "MNIST", "FashionMNIST"]
 
 
 class MNIST(VisionDataset):
