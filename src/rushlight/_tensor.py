@@ -65,6 +65,16 @@ def __contains__(self: Tensor, element: Any) -> bool:
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
+def _warn_of_hooks(tensor: Tensor) -> None:
+    if tensor._hooks():
+        from .utils.hooks import warn_if_has_hooks
+
+        warn_if_has_hooks(tensor)
+
+
+Tensor._backward_hooks = property(Tensor._hooks, doc="The dictionary of this tensor's hooks, or None.")
+
+
 @_method
 def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if not self.is_leaf:
@@ -74,6 +84,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]
+    _warn_of_hooks(self)
     storages = memo.setdefault("rushlight storages", {})
     storage = self.untyped_storage()
     key = storage.data_ptr(), storage.nbytes()
@@ -114,6 +125,7 @@ def __reduce_ex__(self: Tensor, protocol: int) -> Any:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) can be pickled; call detach() first"
         )
+    _warn_of_hooks(self)
     plain = self.detach()
     array = (plain.view(_C.int16) if self.dtype is _C.bfloat16 else plain).numpy().copy()
     return _rebuild, (array, self.dtype, type(self), self.requires_grad, self.__dict__)

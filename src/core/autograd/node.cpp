@@ -79,15 +79,21 @@ void save_output(Node* node, int i, Tensor* t, int output) {
 
 namespace {
 
+/// "ExpBackward0" as PyTorch names it beside a tensor: "Exp".
+std::string operation_of(const Node* node) {
+  std::string name = name_of(node);
+  return name.substr(0, name.rfind("Backward"));
+}
+
 [[noreturn]] void fail_version(const Node* node, const SavedTensor& s) {
   const Tensor* t = s.tensor;
   std::string producer = "a leaf";
   std::uint32_t nr = 0;
   if (s.output >= 0) {
-    producer = name_of(node);
+    producer = operation_of(node);
     nr = std::uint32_t(s.output);
   } else if (const Node* fn = t->grad_fn()) {
-    producer = name_of(fn);
+    producer = operation_of(fn);
     nr = t->output_nr;
   }
   std::string what = concat("[torch.", info(t->dtype).legacy, " ", to_string(t->sizes()), "]");

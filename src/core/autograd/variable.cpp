@@ -59,7 +59,7 @@ Edge gradient_edge(Tensor& t) {
     retain(static_cast<Object*>(fn));
     return {fn, t.output_nr};
   }
-  if (!t.has(RequiresGrad)) return {};
+  if (!t.requires_grad()) return {};
   AutogradMeta& meta = meta_of(t);
   if (meta.accumulator) {
     retain(static_cast<Object*>(meta.accumulator));
@@ -139,6 +139,8 @@ Node* Tensor::slow_grad_fn() const {
   release(static_cast<Object*>(node));
   return grad_fn_;
 }
+
+bool Tensor::slow_requires_grad() const { return slow_grad_fn() || (meta->base && meta->base->requires_grad()); }
 
 void tensor_clear(Tensor* t) noexcept {
   if (t->has(RetainsGrad)) [[unlikely]]

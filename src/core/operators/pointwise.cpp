@@ -618,6 +618,9 @@ TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out) {
 void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const char* operation) {
   bool records = wants_record(op, in);
   check_inplace(self, records);
+  if (modes.grad) spread_volatile(op, in, self);
+  if (self.has(Volatile)) [[unlikely]]
+    set_history(self, nullptr);
   if (!records && run_inplace_fast(op, self, in)) return finish_inplace(self, nullptr, operation);
   refuse_overlapping_write(self);
   DType compute = compute_type(op, in);

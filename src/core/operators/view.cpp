@@ -253,7 +253,12 @@ TensorRef as_strided(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64
                        [=, x_offset = t.offset](Vjp& v) { v.set(0, as_strided_backward(*v.grad(), x_sizes, x_strides, x_offset, w_sizes, w_strides, offset)); });
 }
 
-TensorRef detach(const Tensor& t) { return alias(t); }
+TensorRef detach(const Tensor& t) {
+  TensorRef out = alias(t);
+  if (t.has(Volatile)) [[unlikely]]
+    out->set(Volatile, true);
+  return out;
+}
 
 TensorRef alias_view(const Tensor& t) {
   return recorded_view("AliasBackward0", t, window(t, t.sizes(), t.strides(), t.offset), [](Vjp& v) { v.set(0, v.grad()); });

@@ -25,7 +25,7 @@ Point read_point(PyObject* o, const char* what) {
     check(p.at.output < std::max<std::uint32_t>(p.at.node->n_outputs, 1), "the edge's output number ", p.at.output, " is out of range");
     return p;
   }
-  fail(what, " must be Tensors or GradientEdges, not ", Py_TYPE(o)->tp_name);
+  fail("all ", what, " have to be Tensors or GradientEdges, but got ", Py_TYPE(o)->tp_name);
 }
 
 /// The shape that a GradientEdge stands for; nodes keep that of their first output, up to four sizes.
@@ -84,7 +84,7 @@ PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     TensorList root_grads;
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* o = PyTuple_GET_ITEM(tensors, i);
-      Point p = read_point(o, "the tensors to differentiate");
+      Point p = read_point(o, "tensors");
       PyObject* given = PyTuple_GET_ITEM(grads, i);
       check(bool(p.at.node), "element ", i, " of tensors does not require grad and does not have a grad_fn");
       root_grads.push_back(root_gradient(p, given, i));
@@ -111,7 +111,8 @@ PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
       Py_RETURN_NONE;
     }
     if (!allow_unreachable)
-      for (auto& g : caught) check(bool(g), "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
+      for (std::size_t i = 0; i < caught.size(); ++i)
+        check(bool(caught[i]), "The differentiated Tensor at index ", i, " appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
     return wrap_tuple(std::move(caught));
   });
 }

@@ -80,6 +80,7 @@ NB_MODULE(_C, m) {
     init_pointwise(m.ptr());
     init_numpy(m.ptr());
     init_data(m.ptr());
+    init_promotion(m.ptr());
     init_optimizer(m.ptr());
     init_storage_type(m.ptr());
     init_nn_module_type(m.ptr());

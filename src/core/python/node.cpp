@@ -227,8 +227,7 @@ std::string indented(PyObject* text) { return text_of(text); }
 
 std::string name_of(const Node* node) {
   if (!node->kind->name.empty()) return node->kind->name;
-  std::string name = Py_TYPE(reinterpret_cast<const PyObject*>(node))->tp_name;  // a Function's: without the suffix
-  return name.ends_with("Backward") ? name.substr(0, name.size() - 8) : name;
+  return Py_TYPE(reinterpret_cast<const PyObject*>(node))->tp_name;  // a Function's
 }
 
 void trace_node(Node* node) {

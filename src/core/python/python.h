@@ -96,6 +96,7 @@ void init_engine(PyObject* module);
 void init_pointwise(PyObject* module);
 void init_numpy(PyObject* module);
 void init_data(PyObject* module);
+void init_promotion(PyObject* module);
 void init_optimizer(PyObject* module);
 void init_storage_type(PyObject* module);
 void init_nn_module_type(PyObject* module);

@@ -1,4 +1,6 @@
 // The Tensor type: attributes, number slots and the few methods that are not operators.
+#include <cctype>
+
 #include "python/python.h"
 
 namespace rushlight::python {
@@ -287,6 +289,12 @@ PyObject* get_grad(PyObject* s, void*) {
     return nullptr;
   Py_RETURN_NONE;
 }
+std::string lower(const char* text) {
+  std::string out = text;
+  for (auto& c : out) c = char(std::tolower(c));
+  return out;
+}
+
 int set_grad_attribute(PyObject* s, PyObject* v, void*) {
   return guarded_int([&] {
     Tensor* t = tensor_of(s);
@@ -297,8 +305,10 @@ int set_grad_attribute(PyObject* s, PyObject* v, void*) {
     check_type(is_tensor(v), "assigned grad expected to be a Tensor or None but got grad of type ", Py_TYPE(v)->tp_name);
     check(v != s, "can't assign Variable as its own grad");
     Tensor* g = tensor_of(v);
-    check(g->dtype == t->dtype, "assigned grad has data of a different type: expected torch.", name(t->dtype), ", got torch.", name(g->dtype));
-    check(equal(g->sizes(), t->sizes()), "assigned grad has data of a different size: expected ", to_string(t->sizes()), ", got ", to_string(g->sizes()));
+    check(equal(g->sizes(), t->sizes()), "attempting to assign a gradient of size '", to_string(g->sizes()), "' to a tensor of size '", to_string(t->sizes()),
+          "'. Please ensure that the gradient and the tensor are the same size");
+    check(g->dtype == t->dtype, "attempting to assign a gradient with dtype '", lower(info(g->dtype).scalar_name), "' to a tensor with grad_dtype '", info(t->dtype).scalar_name,
+          "'. The gradient must match the tensor's grad_dtype, which is the tensor's dtype.");
     set_grad(*t, TensorRef(g));
   });
 }

@@ -69,10 +69,11 @@ struct Tensor : Object {
   void bump_version() { ++storage->version; }
 
   // autograd (autograd/variable.cpp where not inline)
-  bool requires_grad() const { return (flags & RequiresGrad) || (meta ? slow_grad_fn() != nullptr : grad_fn_ != nullptr); }
+  bool requires_grad() const { return (flags & RequiresGrad) || (meta ? slow_requires_grad() : grad_fn_ != nullptr); }
   Node* grad_fn() const { return meta ? slow_grad_fn() : grad_fn_; }
   bool is_leaf() const { return grad_fn() == nullptr; }
-  Node* slow_grad_fn() const;  ///< brings the history of a view up to date with its base
+  bool slow_requires_grad() const;  ///< a view does where its base does
+  Node* slow_grad_fn() const;       ///< brings the history of a view up to date with its base
 };
 
 /// Equal shapes: a loop, since a call of memcmp costs more than two or three sizes.
