@@ -236,7 +236,7 @@ def test_block_derivatives_and_refusals():
     assert gradcheck(lambda x: F.fold(x, 3, 2), draw(1, 4, 4, grad=True))
     with pytest.raises(RuntimeError, match=r"sliding blocks as \(0, 0\)"):
         F.unfold(draw(1, 2, 3, 3), 4)
-    with pytest.raises(RuntimeError, match="sliding blocks 2 \\* 2 = 4, but got input.size\\(2\\)=5"):
+    with pytest.raises(RuntimeError, match=r"sliding blocks 2 \* 2 = 4, but got input.size\(2\)=5"):
         F.fold(draw(1, 4, 5), 3, 2)
     assert repr(nn.Fold(4, 2)) == "Fold(output_size=4, kernel_size=2, dilation=1, padding=0, stride=1)"
     x = draw(1, 2, 4, 4)

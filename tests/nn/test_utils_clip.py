@@ -84,7 +84,7 @@ def test_vectors_of_parameters():
     assert layer.weight is weight
     assert layer.weight.tolist() == [[0, 1], [2, 3], [4, 5]]
     assert layer.bias.tolist() == [6, 7, 8]
-    with pytest.raises(TypeError, match="expected torch.Tensor, but got: list"):
+    with pytest.raises(TypeError, match=r"expected torch.Tensor, but got: list"):
         utils.vector_to_parameters([1.0], layer.parameters())
     with pytest.raises(RuntimeError):
         utils.vector_to_parameters(torch.arange(8.0), layer.parameters())
@@ -114,7 +114,7 @@ def test_fusion(bias):
     torch.testing.assert_close(utils.fuse_linear_bn_eval(linear, plain)(y), plain(linear(y)))
     with pytest.raises(AssertionError, match="Fusion only for eval"):
         utils.fuse_linear_bn_eval(linear.train(), norm)
-    with pytest.raises(AssertionError, match="linear.out_features=4 and bn.num_features=3"):
+    with pytest.raises(AssertionError, match=r"linear.out_features=4 and bn.num_features=3"):
         utils.fuse_linear_bn_eval(linear.eval(), nn.BatchNorm1d(3).eval())
 
 
@@ -189,7 +189,7 @@ def test_functional_call_refusals():
         functional_call(layer, ({"weight": x}, {"weight": x}), x)
     with pytest.raises(ValueError, match="Expected parameter_and_buffer_dicts to be a dict"):
         functional_call(layer, 3, x)
-    with pytest.raises(TypeError, match="is not an instance of torch.Tensor"):
+    with pytest.raises(TypeError, match=r"is not an instance of torch.Tensor"):
         functional_call(layer, {"weight": 3}, x)
     with pytest.warns(FutureWarning, match="deprecated"):
         stateless.functional_call(layer, {}, x)

@@ -63,7 +63,7 @@ def test_assignment_inverts():
     one_way = parametrize.register_parametrization(nn.Linear(2, 2), "weight", Scaled())
     with pytest.raises(RuntimeError, match="Scaled does not implement right_inverse"):
         one_way.weight = torch.ones(2, 2)
-    with pytest.raises(ValueError, match="has dtype torch.float64 while `original` has dtype torch.float32"):
+    with pytest.raises(ValueError, match=r"has dtype torch.float64 while `original` has dtype torch.float32"):
         layer.weight = torch.ones(3, 3, dtype=torch.float64)
 
 

@@ -75,7 +75,7 @@ def find(package, path):
 
 
 def same(path, *args, second=False, seed=0, **kwargs):
-    """Calls ``torch.path`` and ``rushlight.path``; results and gradients must agree, with `second` second derivatives too.
+    """Calls ``torch.path`` and ``rushlight.path``; results and gradients must agree, with `second` also second ones.
 
     `path` may be a function of the package instead.
     """

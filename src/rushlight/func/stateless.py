@@ -26,9 +26,9 @@ def functional_call(
 ) -> Any:
     """What `module` computes of `args` with the given tensors in the place of those of their names.
 
-    Several dicts must not share a name (``ValueError``). Tensors that the module has under several names are all replaced,
-    unless `tie_weights` is false. `strict` demands all names, and no others (``RuntimeError``). A buffer that the module
-    assigns anew is found in the dict afterwards.
+    Several dicts must not share a name (``ValueError``). Tensors that the module has under several names are all
+    replaced, unless `tie_weights` is false. `strict` demands all names, and no others (``RuntimeError``). A buffer
+    that the module assigns anew is found in the dict afterwards.
     """
     given = parameter_and_buffer_dicts
     if isinstance(given, (list, tuple)):

@@ -8,7 +8,7 @@ _ENUM = {"none": 0, "mean": 1, "sum": 2}
 
 
 def get_enum(reduction: str) -> int:
-    """The number by which native kernels know a reduction: ``none`` 0, ``mean`` 1, ``sum`` 2; ``ValueError`` for others."""
+    """The number that native kernels know a reduction by: ``none`` 0, ``mean`` 1, ``sum`` 2, else ``ValueError``."""
     try:
         return _ENUM[reduction]
     except (KeyError, TypeError):

@@ -25,13 +25,13 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """``softmax(scale · query keyᵀ + mask) value`` for ``(..., L, E)``, ``(..., S, E)`` and ``(..., S, V)``: ``(..., L, V)``.
+    """``softmax(scale · query keyᵀ + mask) value``: ``(..., L, E)``, ``(..., S, E)``, ``(..., S, V)`` to ``(..., L, V)``.
 
-    `scale` is ``1/sqrt(E)`` by default. `attn_mask` broadcasts to ``(..., L, S)``: true where a position takes part, or
-    numbers to add; `is_causal` lets position ``i`` see the keys up to ``i``, and excludes a mask. A row that sees no key
-    is 0. `dropout_p` drops weights (always, not only in training). With `enable_gqa` the heads, dimension -3, of `key` and
-    `value` are each used by several of `query`, whose number they divide.
-    Fewer than two dimensions, differing dtypes, and a mask of integers are a ``RuntimeError``.
+    `scale` is ``1/sqrt(E)`` by default. `attn_mask` broadcasts to ``(..., L, S)``: true where a position takes part,
+    or numbers to add; `is_causal` lets position ``i`` see the keys up to ``i``, and excludes a mask. A row that sees
+    no key is 0. `dropout_p` drops weights (always, not only in training). With `enable_gqa` the heads, dimension -3,
+    of `key` and `value` are each used by several of `query`, whose number they divide. Fewer than two dimensions,
+    differing dtypes, and a mask of integers are a ``RuntimeError``.
     """
     _check_operands(query, key, value, attn_mask, is_causal)
     if enable_gqa:

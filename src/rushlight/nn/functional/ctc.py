@@ -36,12 +36,12 @@ def ctc_loss(
 ) -> Tensor:
     """Minus the logarithm of the summed probability of all alignments of each sample's labels with its time steps.
 
-    `log_probs` is ``(T, N, C)`` or ``(T, C)``, logarithms that are normalised over ``C`` (the gradient assumes it, being
-    that of the logits behind them: ``exp(log_probs)`` minus the posterior of each class). `targets` is ``(N, S)`` padded,
-    ``(S,)`` for one sample, or all samples' labels in one row; lengths are ``(N,)`` integers. `blank` is the class between
-    labels. ``"mean"`` divides each loss by its number of labels first. A sample that is too short for its labels
-    has an infinite loss and a NaN gradient, or zeros with `zero_infinity`.
-    Lengths that exceed the data, a `blank` or labels outside ``[0, C)`` are a ``RuntimeError``.
+    `log_probs` is ``(T, N, C)`` or ``(T, C)``, logarithms that are normalised over ``C`` (the gradient assumes it,
+    being that of the logits behind them: ``exp(log_probs)`` minus the posterior of each class). `targets` is ``(N,
+    S)`` padded, ``(S,)`` for one sample, or all samples' labels in one row; lengths are ``(N,)`` integers. `blank` is
+    the class between labels. ``"mean"`` divides each loss by its number of labels first. A sample that is too short
+    for its labels has an infinite loss and a NaN gradient, or zeros with `zero_infinity`. Lengths that exceed the
+    data, a `blank` or labels outside ``[0, C)`` are a ``RuntimeError``.
     """
     mode = _reduction.get_enum(reduction)
     batched = log_probs.dim() == 3

@@ -26,9 +26,9 @@ def embedding(
 ) -> Tensor:
     """The rows of `weight` ``(n, D)`` at the indices `input` (int64 or int32) of any shape: ``(*input.shape, D)``.
 
-    The row `padding_idx` gets no gradient. With `max_norm` the rows looked up are first scaled, in place, to at most that
-    norm. `scale_grad_by_freq` divides each row's gradient by how often it occurs. An index outside ``[0, n)`` is an
-    ``IndexError``; `sparse` gradients are a ``NotImplementedError``.
+    The row `padding_idx` gets no gradient. With `max_norm` the rows looked up are first scaled, in place, to at most
+    that norm. `scale_grad_by_freq` divides each row's gradient by how often it occurs. An index outside ``[0, n)`` is
+    an ``IndexError``; `sparse` gradients are a ``NotImplementedError``.
     """
     if sparse:
         _refuse_sparse("embedding")
@@ -78,9 +78,9 @@ def embedding_bag(
     """The sum, mean or greatest (`mode`) of the rows of `weight` ``(n, D)`` in each bag of indices: ``(B, D)``.
 
     `input` is ``(B, L)``, each row a bag, or one row of all bags' indices, which start at `offsets` ``(B,)``; with
-    `include_last_offset` the last offset ends the last bag. An empty bag gives zeros. Indices that are `padding_idx` count for
-    nothing. `per_sample_weights`, shaped like `input`, multiply the rows (mode ``"sum"`` only). Others as for
-    :func:`embedding`.
+    `include_last_offset` the last offset ends the last bag. An empty bag gives zeros. Indices that are `padding_idx`
+    count for nothing. `per_sample_weights`, shaped like `input`, multiply the rows (mode ``"sum"`` only). Others as
+    for :func:`embedding`.
     """
     if weight.dtype == rushlight.int64 and input.is_floating_point():
         warnings.warn(

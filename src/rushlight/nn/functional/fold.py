@@ -71,7 +71,7 @@ def _blocks(
 def _places(
     width: int, kernel: tuple[int, int], dilate: tuple[int, int], step: tuple[int, int], blocks: tuple[int, int]
 ) -> npt.NDArray[np.int64]:
-    """Where in a padded image with rows of `width` the elements of all blocks are, in the order of the unfolded rows."""
+    """Where the elements of all blocks are in a padded image with rows of `width`, in unfolded order."""
     row, column = (
         np.arange(k)[:, None] * d + np.arange(b) * s for k, d, s, b in zip(kernel, dilate, step, blocks, strict=True)
     )

@@ -35,12 +35,13 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """`input` ``(N, C, H, W)`` at the places `grid` ``(N, h, w, 2)``: ``(N, C, h, w)``; with a third dimension likewise.
+    """`input` ``(N, C, H, W)`` at the places `grid` ``(N, h, w, 2)``: ``(N, C, h, w)``; in three dimensions likewise.
 
-    A place is ``(x, y)`` or ``(x, y, z)``, from -1 to 1 between the borders of the image, or with `align_corners` between the
-    centres of its corner elements. `mode` is ``"bilinear"`` (trilinear in three dimensions), ``"nearest"`` or, for images,
-    ``"bicubic"``; outside the image lie zeros, its border, or its reflection (`padding_mode`). Differentiable by both.
-    Shapes that do not fit and differing dtypes are a ``RuntimeError``, unknown words a ``ValueError``.
+    A place is ``(x, y)`` or ``(x, y, z)``, from -1 to 1 between the borders of the image, or with `align_corners`
+    between the centres of its corner elements. `mode` is ``"bilinear"`` (trilinear in three dimensions), ``"nearest"``
+    or, for images, ``"bicubic"``; outside the image lie zeros, its border, or its reflection (`padding_mode`).
+    Differentiable by both. Shapes that do not fit and differing dtypes are a ``RuntimeError``, unknown words a
+    ``ValueError``.
     """
     if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
         raise ValueError(
@@ -147,7 +148,7 @@ class _Sampler:
         return start + slope * (x - low)
 
     def _found(self, places: Sequence[Tensor]) -> Tensor:
-        """The elements at whole-numbered places ``(N, ...)``, those outside the frame read at its edge: ``(N, C, ...)``."""
+        """The elements at whole-numbered places ``(N, ...)``, read at the edge where outside: ``(N, C, ...)``."""
         low, high = (-1, 0) if self.padding_mode == "zeros" else (0, -1)
         index = self.origin
         for place, size, stride in zip(places, self.sizes, self.strides, strict=True):
@@ -206,8 +207,8 @@ def _cubic_weights(t: Tensor, a: float = -0.75) -> list[Tensor]:
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The places for :func:`grid_sample` that the affine maps `theta` make of a regular grid.
 
-    `theta` is ``(N, 2, 3)`` for a `size` of ``(N, C, H, W)``, giving ``(N, H, W, 2)``, or ``(N, 3, 4)`` for one with a depth. Types
-    and shapes that do not fit are a ``ValueError``, other sizes a ``NotImplementedError``.
+    `theta` is ``(N, 2, 3)`` for a `size` of ``(N, C, H, W)``, giving ``(N, H, W, 2)``, or ``(N, 3, 4)`` for one with a
+    depth. Types and shapes that do not fit are a ``ValueError``, other sizes a ``NotImplementedError``.
     """
     if align_corners is None:
         _warn_default()

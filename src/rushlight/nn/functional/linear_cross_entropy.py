@@ -33,9 +33,9 @@ def linear_cross_entropy(
 
     `input` is ``(in,)`` or ``(N, in)``, `linear_weight` ``(C, *d, in)`` (with dimensions ``d`` the input must have
     ``N``), `linear_bias` ``(C, *d)``, `target` as for :func:`cross_entropy` of ``(N, C, *d)``; other shapes are a
-    ``RuntimeError``, and so is an `ignore_index` with class probabilities. `options` asks for the logits to be made for a
-    few rows at a time and again in the backward pass; where that is not possible (probabilities, label smoothing,
-    dimensions ``d``) it is ignored, with a warning.
+    ``RuntimeError``, and so is an `ignore_index` with class probabilities. `options` asks for the logits to be made
+    for a few rows at a time and again in the backward pass; where that is not possible (probabilities, label
+    smoothing, dimensions ``d``) it is ignored, with a warning.
     """
     _check_shapes(input, linear_weight, linear_bias)
     if ignore_index is None:

@@ -137,7 +137,8 @@ def huber_loss(
 ) -> Tensor:
     """``d²/2`` where ``d = |input - target| < δ``, else ``δ (d - δ/2)``.
 
-    `target` as in :func:`l1_loss`; `weight` likewise, but its mean is over the elements. ``δ ≤ 0`` is a ``RuntimeError``.
+    `target` as in :func:`l1_loss`; `weight` likewise, but its mean is over the elements. ``δ ≤ 0`` is a
+    ``RuntimeError``.
     """
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta. Got {delta}.")
@@ -212,11 +213,11 @@ def cross_entropy(
 ) -> Tensor:
     """Cross entropy between the classes in `target` and the unnormalised log-probabilities in `input`.
 
-    `input` is ``(C,)`` or ``(N, C, *d)``. `target` either holds class indices, as in :func:`nll_loss`, or has the shape
-    of `input` and holds probabilities (floating point; `ignore_index` does not apply). `label_smoothing` ε in ``[0, 1]``
-    mixes the target with the uniform distribution: ``(1 - ε) target + ε / C``. `weight` is ``(C,)``.
-    With ``reduction="mean"`` indices are averaged over the weights of the targets that count, probabilities over
-    the batch. Its derivative is ``softmax(input) - target``, weighted.
+    `input` is ``(C,)`` or ``(N, C, *d)``. `target` either holds class indices, as in :func:`nll_loss`, or has the
+    shape of `input` and holds probabilities (floating point; `ignore_index` does not apply). `label_smoothing` ε in
+    ``[0, 1]`` mixes the target with the uniform distribution: ``(1 - ε) target + ε / C``. `weight` is ``(C,)``. With
+    ``reduction="mean"`` indices are averaged over the weights of the targets that count, probabilities over the batch.
+    Its derivative is ``softmax(input) - target``, weighted.
     """
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)

@@ -179,7 +179,7 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """``-(t log σ(x) + (1 - t) log σ(-x))``, times `weight`, averaged over the last dimension, the classes."""
+    """``-(t log sigmoid(x) + (1 - t) log sigmoid(-x))``, times `weight`, averaged over the classes (last)."""
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     if reduction not in ("none", "mean", "sum"):

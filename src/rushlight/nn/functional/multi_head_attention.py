@@ -42,12 +42,12 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:
     """Projects, attends with each head, joins the heads and projects again: the output and, if needed, the weights.
 
-    `query` is ``(L, N, E)``, `key` and `value` are ``(S, N, ·)``, or all without ``N``. `key_padding_mask` ``(N, S)`` and
-    `attn_mask` ``(L, S)`` or ``(N · heads, L, S)`` are true where a key is left out, or numbers to add. `is_causal` is a
-    hint that `attn_mask` is the causal one. `bias_k` and `bias_v` are one more key and value, `add_zero_attn` a key and
-    a value of zeros; `static_k` and `static_v` ``(N · heads, S, E / heads)`` replace the projected ones.
-    The weights are ``(N, L, S)``, averaged over the heads, or ``(N, heads, L, S)``. Shapes that do not fit are an
-    ``AssertionError``, a two- or three-dimensional `attn_mask` of another shape a ``RuntimeError``.
+    `query` is ``(L, N, E)``, `key` and `value` are ``(S, N, ·)``, or all without ``N``. `key_padding_mask` ``(N, S)``
+    and `attn_mask` ``(L, S)`` or ``(N · heads, L, S)`` are true where a key is left out, or numbers to add.
+    `is_causal` is a hint that `attn_mask` is the causal one. `bias_k` and `bias_v` are one more key and value,
+    `add_zero_attn` a key and a value of zeros; `static_k` and `static_v` ``(N · heads, S, E / heads)`` replace the
+    projected ones. The weights are ``(N, L, S)``, averaged over the heads, or ``(N, heads, L, S)``. Shapes that do not
+    fit are an ``AssertionError``, a two- or three-dimensional `attn_mask` of another shape a ``RuntimeError``.
     """
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:

@@ -1,9 +1,9 @@
-"""Recurrent networks over whole sequences, composed of one matrix product for all steps' inputs and a cell for each step.
+"""Recurrent networks over sequences, composed of one matrix product for all steps' inputs and a cell for each step.
 
 The functions have the names and arguments of PyTorch's operators: ``lstm(input, hx, params, has_biases, num_layers,
-dropout, train, bidirectional, batch_first)`` for sequences of one length, and with ``data, batch_sizes`` in the place of
-`input`, and without `batch_first`, for packed ones. `params` lists for each layer and direction the weights
-``w_ih, w_hh[, b_ih, b_hh][, w_hr]``.
+dropout, train, bidirectional, batch_first)`` for sequences of one length, and with ``data, batch_sizes`` in the place
+of `input`, and without `batch_first`, for packed ones. `params` lists for each layer and direction the weights ``w_ih,
+w_hh[, b_ih, b_hh][, w_hr]``.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _run(
     train: bool,
     bidirectional: bool,
 ) -> tuple[Tensor, ...]:
-    """All layers. `x` is ``(T, N, I)``, or packed with the batch sizes `sizes`; each of `states` ``(layers · dirs, N, H)``."""
+    """All layers over `x`, ``(T, N, I)`` or packed by `sizes`; each of `states` is ``(layers · directions, N, H)``."""
     directions = 2 if bidirectional else 1
     fold = make_step is not _gru_step  # a gate of the GRU multiplies its recurrent bias
     walk = _over_steps if sizes is None else _over_packed_steps
@@ -177,8 +177,9 @@ def _sequence(
 def lstm(*args: Any) -> tuple[Tensor, ...]:
     """Long short-term memory: ``(output, h_n, c_n)``.
 
-    ``c' = σ(f) c + σ(i) tanh(g)``, ``h' = σ(o) tanh(c')`` for the gates ``i, f, g, o`` in this order in the rows of the
-    weights; where the two states differ in width, ``h'`` is projected by ``w_hr`` (Sak et al. 2014).
+    ``c' = sigmoid(f) c + sigmoid(i) tanh(g)``, ``h' = sigmoid(o) tanh(c')`` for the gates ``i, f, g, o`` in this order
+    in the rows of the weights; where the two states differ in width, ``h'`` is projected by ``w_hr`` (Sak et al.
+    2014).
     """
     return _sequence(_lstm_step, lambda s: s[0].shape[2] != s[1].shape[2], args)
 
@@ -186,7 +187,8 @@ def lstm(*args: Any) -> tuple[Tensor, ...]:
 def gru(*args: Any) -> tuple[Tensor, ...]:
     """Gated recurrent unit: ``(output, h_n)``.
 
-    ``n = tanh(W_in x + b_in + σ(r) (W_hn h + b_hn))``, ``h' = (1 - σ(z)) n + σ(z) h`` for the gates ``r, z, n``.
+    ``n = tanh(W_in x + b_in + sigmoid(r) (W_hn h + b_hn))``, ``h' = (1 - sigmoid(z)) n + sigmoid(z) h`` for the gates
+    ``r, z, n``.
     """
     return _sequence(_gru_step, lambda s: False, args)
 

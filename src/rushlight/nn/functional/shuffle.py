@@ -54,8 +54,9 @@ def _checked_factor(input: Tensor, factor: int, function: str, name: str) -> int
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """The channels of ``(N, C, *)`` dealt out anew: one from each of `groups` groups in turn (Zhang et al. 2018, *ShuffleNet*).
+    """The channels of ``(N, C, *)`` dealt out anew: one from each of `groups` groups in turn.
 
+    See Zhang et al. 2018, *ShuffleNet*.
     Fewer than three dimensions, and groups that do not divide the channels, are a ``RuntimeError``.
     """
     if input.dim() <= 2:

@@ -1,8 +1,8 @@
 """Images, signals and volumes at another size.
 
 Every mode is a table for each axis: the places in the input from which an output element is made and, except for the
-nearest, their weights. Tables are NumPy arrays, made once for each pair of sizes; the work on the tensor is one gather and
-one weighted sum for each axis, so that the derivatives need no formula of their own.
+nearest, their weights. Tables are NumPy arrays, made once for each pair of sizes; the work on the tensor is one gather
+and one weighted sum for each axis, so that the derivatives need no formula of their own.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def interpolate(
 ) -> Tensor:
     """`input` ``(N, C, *d)`` with one to three dimensions ``d`` resized to `size`, or by `scale_factor` (rounded down).
 
-    `mode` is ``"nearest"``, ``"nearest-exact"`` (whose centres agree with other libraries), ``"area"``, ``"linear"`` (one
-    dimension), ``"bilinear"``, ``"bicubic"`` (two), ``"lanczos"`` (two, with `antialias`) or ``"trilinear"`` (three).
-    `align_corners` makes the first and last elements coincide, else the borders do. A given `scale_factor` is the step
-    through the input unless `recompute_scale_factor` has it derived from the sizes. `antialias` widens the filter where the
-    image shrinks. The input is floating point, or uint8, which is computed in float32 and rounded.
+    `mode` is ``"nearest"``, ``"nearest-exact"`` (whose centres agree with other libraries), ``"area"``, ``"linear"``
+    (one dimension), ``"bilinear"``, ``"bicubic"`` (two), ``"lanczos"`` (two, with `antialias`) or ``"trilinear"``
+    (three). `align_corners` makes the first and last elements coincide, else the borders do. A given `scale_factor` is
+    the step through the input unless `recompute_scale_factor` has it derived from the sizes. `antialias` widens the
+    filter where the image shrinks. The input is floating point, or uint8, which is computed in float32 and rounded.
     Combinations that do not fit are a ``ValueError``, a mode for other dimensions a ``NotImplementedError``.
     """
     if align_corners is None:

@@ -24,9 +24,9 @@ class _ASMoutput(NamedTuple):
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Log-probabilities of targets among `n_classes` classes, sorted by frequency, and their mean loss.
 
-    Classes below ``cutoffs[0]`` are scored by the head, together with one entry for each cluster of the others; cluster
-    ``i`` holds the classes from ``cutoffs[i]`` to the next cutoff, and scores them from ``in_features / div_value^(i+1)``
-    features (Grave et al. 2017, *Efficient softmax approximation for GPUs*).
+    Classes below ``cutoffs[0]`` are scored by the head, together with one entry for each cluster of the others;
+    cluster ``i`` holds the classes from ``cutoffs[i]`` to the next cutoff, and scores them from ``in_features /
+    div_value^(i+1)`` features (Grave et al. 2017, *Efficient softmax approximation for GPUs*).
 
     Input ``(N, in_features)`` or ``(in_features,)``, target ``(N,)`` or ``()`` in ``[0, n_classes)``; the result is the
     pair ``(output, loss)``: the targets' log-probabilities and minus their mean. `cutoffs` that are not increasing

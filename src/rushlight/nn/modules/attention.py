@@ -17,14 +17,14 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Attention of `num_heads` heads over parts of `embed_dim` features (Vaswani et al. 2017, *Attention is all you need*).
+    """Attention of `num_heads` heads over parts of `embed_dim` features (Vaswani et al. 2017).
 
-    Query ``(L, N, E)``, key ``(S, N, kdim)`` and value ``(S, N, vdim)``, or ``(N, L, E)`` and so on with `batch_first`, or all
-    without ``N``; the result is the output, shaped like the query, and the weights (see
+    Query ``(L, N, E)``, key ``(S, N, kdim)`` and value ``(S, N, vdim)``, or ``(N, L, E)`` and so on with
+    `batch_first`, or all without ``N``; the result is the output, shaped like the query, and the weights (see
     :func:`rushlight.nn.functional.multi_head_attention_forward`, also for the masks), or None without `need_weights`.
     `add_bias_kv` learns one more key and value, `add_zero_attn` adds zeros. Parameters: ``in_proj_weight (3E, E)``, or
-    ``q_proj_weight``, ``k_proj_weight`` and ``v_proj_weight`` where widths differ, ``in_proj_bias``, ``bias_k``, ``bias_v`` and
-    the layer ``out_proj``. `num_heads` must divide `embed_dim` (``AssertionError``).
+    ``q_proj_weight``, ``k_proj_weight`` and ``v_proj_weight`` where widths differ, ``in_proj_bias``, ``bias_k``,
+    ``bias_v`` and the layer ``out_proj``. `num_heads` must divide `embed_dim` (``AssertionError``).
     """
 
     bias_k: Parameter | None

@@ -14,9 +14,10 @@ __all__ = ["LinearCrossEntropyOptions"]
 class LinearCrossEntropyOptions:
     """How many rows' logits a linear cross entropy holds at a time.
 
-    `batch_chunk_size` tells it outright; else `chunking_method` ``"aspect_ratio:k"`` holds about `k` times as many numbers
-    as all inputs have (``"auto"``: 2). The others are accepted with PyTorch's values: sums are kept in the dtype of the
-    operands, and the graph may be retained and differentiated again in any case. Bad values are a ``ValueError``.
+    `batch_chunk_size` tells it outright; else `chunking_method` ``"aspect_ratio:k"`` holds about `k` times as many
+    numbers as all inputs have (``"auto"``: 2). The others are accepted with PyTorch's values: sums are kept in the
+    dtype of the operands, and the graph may be retained and differentiated again in any case. Bad values are a
+    ``ValueError``.
     """
 
     allow_retain_graph: bool = False

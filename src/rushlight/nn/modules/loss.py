@@ -162,7 +162,7 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Cross entropy of logits ``(N, C, *d)`` or ``(C,)`` with class indices ``(N, *d)`` or probabilities like the logits."""
+    """Cross entropy of logits ``(N, C, *d)`` or ``(C,)`` with class indices ``(N, *d)`` or with probabilities."""
 
     def __init__(
         self,

@@ -34,9 +34,9 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
 class RNNBase(Module):
     """What :class:`RNN`, :class:`LSTM` and :class:`GRU` share: parameters, checks and the way through a sequence.
 
-    Parameters of layer ``k``: ``weight_ih_l{k}`` of shape ``(gates · hidden_size, inputs)``, ``weight_hh_l{k}``, with `bias`
-    also ``bias_ih_l{k}`` and ``bias_hh_l{k}``, with `proj_size` ``weight_hr_l{k}``, and the same with the suffix
-    ``_reverse`` for the other direction; drawn uniformly from ``± 1/sqrt(hidden_size)``.
+    Parameters of layer ``k``: ``weight_ih_l{k}`` of shape ``(gates · hidden_size, inputs)``, ``weight_hh_l{k}``, with
+    `bias` also ``bias_ih_l{k}`` and ``bias_hh_l{k}``, with `proj_size` ``weight_hr_l{k}``, and the same with the
+    suffix ``_reverse`` for the other direction; drawn uniformly from ``± 1/sqrt(hidden_size)``.
     """
 
     def __init__(
@@ -272,10 +272,10 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """Elman's network, ``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)``, or with ``nonlinearity="relu"``.
 
-    Arguments: `input_size`, `hidden_size`, `num_layers` = 1, `nonlinearity` = ``"tanh"``, `bias` = True, `batch_first` =
-    False, `dropout` = 0.0 (after each layer but the last), `bidirectional` = False.
-    Input ``(T, N, I)``, or ``(N, T, I)`` with `batch_first`, ``(T, I)`` for one sample, or a packed sequence, and optionally
-    the initial state ``(layers · directions, N, H)``. Result: the outputs of the last layer, and the last state.
+    Arguments: `input_size`, `hidden_size`, `num_layers` = 1, `nonlinearity` = ``"tanh"``, `bias` = True, `batch_first`
+    = False, `dropout` = 0.0 (after each layer but the last), `bidirectional` = False. Input ``(T, N, I)``, or ``(N, T,
+    I)`` with `batch_first`, ``(T, I)`` for one sample, or a packed sequence, and optionally the initial state
+    ``(layers · directions, N, H)``. Result: the outputs of the last layer, and the last state.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -411,7 +411,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of an Elman network: input ``(N, I)`` or ``(I,)`` and state ``(N, H)`` (zeros if None) to the next state."""
+    """One step of an Elman network: input ``(N, I)`` or ``(I,)`` and state ``(N, H)`` (default zeros) to the next."""
 
     def __init__(
         self,

@@ -73,11 +73,11 @@ def _table_shape(embeddings: Tensor) -> tuple[int, int]:
 
 
 class Embedding(_Table):
-    """A table of `num_embeddings` vectors of `embedding_dim` numbers: indices of shape ``(*)`` to ``(*, embedding_dim)``.
+    """A table of `num_embeddings` vectors of `embedding_dim` numbers: indices ``(*)`` to ``(*, embedding_dim)``.
 
-    `padding_idx`: its row is zero at first and gets no gradient. `max_norm`: rows looked up are first scaled to at most this
-    norm (of type `norm_type`). `scale_grad_by_freq`: gradients are divided by the rows' numbers of occurrences.
-    `sparse` is refused, a ``NotImplementedError``.
+    `padding_idx`: its row is zero at first and gets no gradient. `max_norm`: rows looked up are first scaled to at
+    most this norm (of type `norm_type`). `scale_grad_by_freq`: gradients are divided by the rows' numbers of
+    occurrences. `sparse` is refused, a ``NotImplementedError``.
     """
 
     def __init__(

@@ -49,8 +49,8 @@ def _clones(module: Module, count: int) -> ModuleList:
 class TransformerEncoderLayer(Module):
     """Self-attention and a feedforward network, each with dropout, a residual connection and a layer norm.
 
-    The norms come after the sums, or with `norm_first` before the attention and the network (Xiong et al. 2020).
-    Input ``(T, N, d_model)``, with `batch_first` ``(N, T, d_model)``, or without ``N``; the output is like it. Masks as for
+    The norms come after the sums, or with `norm_first` before the attention and the network (Xiong et al. 2020). Input
+    ``(T, N, d_model)``, with `batch_first` ``(N, T, d_model)``, or without ``N``; the output is like it. Masks as for
     :class:`MultiheadAttention`.
     """
 
@@ -127,8 +127,8 @@ def _additive_masks(
 class TransformerDecoderLayer(Module):
     """Self-attention, attention to the encoder's output, and a feedforward network, each as in the encoder's layer.
 
-    `tgt` ``(T, N, d_model)`` and `memory` ``(S, N, d_model)``, with `batch_first` ``(N, T, d_model)`` and so on, or both without
-    ``N``; the output is like `tgt`.
+    `tgt` ``(T, N, d_model)`` and `memory` ``(S, N, d_model)``, with `batch_first` ``(N, T, d_model)`` and so on, or
+    both without ``N``; the output is like `tgt`.
     """
 
     def __init__(
@@ -300,8 +300,9 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """An encoder of `src` and a decoder of `tgt` that attends to it.
 
-    ``(S, N, d_model)`` and ``(T, N, d_model)`` give ``(T, N, d_model)``; with `batch_first` ``N`` comes first, or it is left
-    out in both. Matrices are drawn by Glorot's uniform rule. Batch or feature sizes that differ are a ``RuntimeError``.
+    ``(S, N, d_model)`` and ``(T, N, d_model)`` give ``(T, N, d_model)``; with `batch_first` ``N`` comes first, or it
+    is left out in both. Matrices are drawn by Glorot's uniform rule. Batch or feature sizes that differ are a
+    ``RuntimeError``.
     """
 
     encoder: Module

@@ -16,7 +16,7 @@ _Factor = float | Sequence[float]
 
 
 class Upsample(Module):
-    """``(N, C, *d)`` to ``(N, C, *size)``, or with sizes times `scale_factor`; see :func:`rushlight.nn.functional.interpolate`."""
+    """``(N, C, *d)`` to ``(N, C, *size)``, or to sizes times `scale_factor`, as by ``nn.functional.interpolate``."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ def fuse_conv_bn_eval(conv: _M, bn: Module, transpose: bool = False) -> _M:
 
 
 def fuse_linear_bn_eval(linear: _M, bn: Module) -> _M:
-    """A copy of a linear layer that computes what `linear` and the batch norm `bn` after it do, both in evaluation mode."""
+    """A copy of `linear` that computes what it and the batch norm `bn` after it do, both in evaluation mode."""
     _check_evaluation(linear, bn)
     if bn.num_features not in (linear.out_features, 1):
         raise AssertionError(
@@ -90,7 +90,7 @@ def _fused(
     shift: Tensor | None,
     shape: list[int],
 ) -> tuple[Parameter, Parameter]:
-    """``w g / sqrt(var + eps)`` and ``(b - mean) g / sqrt(var + eps) + shift``; `shape` puts ``g`` along the outputs."""
+    """``w g / sqrt(var + eps)`` and ``(b - mean) g / sqrt(var + eps) + shift``, ``g`` in `shape` along the outputs."""
     with rushlight.no_grad():
         if bias is None:
             bias = rushlight.zeros_like(mean)

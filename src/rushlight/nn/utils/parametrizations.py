@@ -36,9 +36,9 @@ def _make_orthogonal(a: Tensor) -> Tensor:
 class _Orthogonal(Module):
     """A matrix with orthonormal columns, or rows where there are fewer of them, of a matrix without constraint.
 
-    ``"matrix_exp"`` and ``"cayley"`` take the skew part of the lower triangle (Lezcano-Casado 2019, *Trivializations for
-    gradient-based optimization on manifolds*), ``"householder"`` its columns as reflections. With trivialization the
-    result is relative to the buffer ``base``, which assigning sets.
+    ``"matrix_exp"`` and ``"cayley"`` take the skew part of the lower triangle (Lezcano-Casado 2019, *Trivializations
+    for gradient-based optimization on manifolds*), ``"householder"`` its columns as reflections. With trivialization
+    the result is relative to the buffer ``base``, which assigning sets.
     """
 
     base: Tensor | None
@@ -119,8 +119,8 @@ def orthogonal(
 ) -> Module:
     """`module`, whose matrix `name` is kept orthogonal: ``"matrix_exp"``, ``"cayley"`` or ``"householder"``.
 
-    The default is the exponential for square and complex matrices, else reflections. See :class:`_Orthogonal`. An unknown
-    name, a tensor that is no matrix, and an unknown map are a ``ValueError``.
+    The default is the exponential for square and complex matrices, else reflections. See :class:`_Orthogonal`. An
+    unknown name, a tensor that is no matrix, and an unknown map are a ``ValueError``.
     """
     weight = _named_tensor(module, name)
     if weight.dim() < 2:
@@ -158,7 +158,7 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """`module`, whose tensor `name` is computed of its lengths along `dim`, ``original0``, and directions, ``original1``.
+    """`module`, whose tensor `name` is computed of lengths along `dim`, ``original0``, and directions, ``original1``.
 
     State dicts of the older :func:`rushlight.nn.utils.weight_norm`, with ``name_g`` and ``name_v``, can be loaded.
     """
@@ -222,10 +222,10 @@ class _SpectralNorm(Module):
 def spectral_norm(
     module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Module:
-    """`module`, whose tensor `name` is divided by its largest singular value (Miyato et al. 2018, *Spectral normalization*).
+    """`module`, whose tensor `name` is divided by its largest singular value (Miyato et al. 2018).
 
-    In training mode each access improves the estimate by `n_power_iterations`. `dim` counts the outputs: by default 1 for
-    transposed convolutions, else 0. An unknown name, and no iterations, are a ``ValueError``.
+    In training mode each access improves the estimate by `n_power_iterations`. `dim` counts the outputs: by default 1
+    for transposed convolutions, else 0. An unknown name, and no iterations, are a ``ValueError``.
     """
     weight = _named_tensor(module, name)
     if dim is None:

@@ -52,8 +52,8 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 class ParametrizationList(ModuleList):
     """The modules that compute one tensor, one after another, and what they compute it of.
 
-    That is ``original``, or ``original0``, ``original1`` and so on where the first module takes several tensors. Called,
-    the list gives the tensor; :meth:`right_inverse` sets the originals so that it becomes a given one.
+    That is ``original``, or ``original0``, ``original1`` and so on where the first module takes several tensors.
+    Called, the list gives the tensor; :meth:`right_inverse` sets the originals so that it becomes a given one.
     """
 
     original: Tensor
@@ -230,9 +230,10 @@ def register_parametrization(
 ) -> Module:
     """Computes the parameter or buffer `tensor_name` of `module` by `parametrization`, after those that it has already.
 
-    What it is computed of is then ``module.parametrizations.<tensor_name>.original``. Where `parametrization` has a method
-    ``right_inverse``, the tensor may be assigned, and the first one keeps its value; where that returns several tensors,
-    `parametrization` takes several. A change of shape or dtype is a ``ValueError`` unless `unsafe`, and so is an unknown name.
+    What it is computed of is then ``module.parametrizations.<tensor_name>.original``. Where `parametrization` has a
+    method ``right_inverse``, the tensor may be assigned, and the first one keeps its value; where that returns several
+    tensors, `parametrization` takes several. A change of shape or dtype is a ``ValueError`` unless `unsafe`, and so is
+    an unknown name.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):

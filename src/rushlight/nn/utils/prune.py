@@ -1,7 +1,7 @@
 """Pruning: parameters multiplied by masks of zeros and ones before each call.
 
-A pruned parameter ``name`` of a module is kept as ``name_orig``, its mask as the buffer ``name_mask``; a hook before each
-call computes the attribute ``name``. Pruning again combines the masks.
+A pruned parameter ``name`` of a module is kept as ``name_orig``, its mask as the buffer ``name_mask``; a hook before
+each call computes the attribute ``name``. Pruning again combines the masks.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _M = TypeVar("_M", bound=Module)
 class BasePruningMethod(ABC):
     """A way of choosing what to prune: subclasses define :meth:`compute_mask` and ``PRUNING_TYPE``.
 
-    That is ``"unstructured"`` (single numbers), ``"structured"`` (whole slices) or ``"global"``; it tells a further pruning of
-    the same parameter what is left to choose from.
+    That is ``"unstructured"`` (single numbers), ``"structured"`` (whole slices) or ``"global"``; it tells a further
+    pruning of the same parameter what is left to choose from.
     """
 
     PRUNING_TYPE: str
@@ -105,7 +105,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """`t` pruned by this method, without a module; the arguments are as for :meth:`apply` and :meth:`compute_mask`."""
+        """`t` pruned by this method, without a module; arguments as for :meth:`apply` and :meth:`compute_mask`."""
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
@@ -383,7 +383,7 @@ def random_unstructured(module: _M, name: str, amount: float) -> _M:
 
 
 def l1_unstructured(module: _M, name: str, amount: float, importance_scores: Tensor | None = None) -> _M:
-    """`module`, with the `amount` numbers of the parameter `name` (or that share) pruned whose absolute value is least."""
+    """`module`, with the `amount` (or share) of numbers of the parameter `name` pruned of least absolute value."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
@@ -397,7 +397,7 @@ def random_structured(module: _M, name: str, amount: float, dim: int) -> _M:
 def ln_structured(
     module: _M, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> _M:
-    """`module`, with the `amount` slices along `dim` of the parameter `name` (or that share) pruned whose norm `n` is least."""
+    """`module`, with the `amount` (or share) of slices along `dim` of the parameter `name` pruned of least norm `n`."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
@@ -448,7 +448,7 @@ def global_unstructured(
 
 
 def remove(module: _M, name: str) -> _M:
-    """`module`, with the pruned numbers of `name` as a parameter again, for good; ``ValueError`` if it is not pruned."""
+    """`module`, with the pruned numbers of `name` as a parameter for good; ``ValueError`` if it is not pruned."""
     found = _hook_for(module, name)
     if found is None:
         raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")

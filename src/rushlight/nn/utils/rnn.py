@@ -115,10 +115,10 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 def pack_padded_sequence(
     input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Packs the first ``lengths[n]`` elements of each sequence of a ``(T, N, *)`` (or, `batch_first`, ``(N, T, *)``) tensor.
+    """Packs the first ``lengths[n]`` elements of each sequence in a ``(T, N, *)``, `batch_first` ``(N, T, *)``, tensor.
 
-    Lengths decrease, or `enforce_sorted` is false and they are sorted here. A length below 1, an empty input, lengths that
-    are not one for each sequence, and unsorted ones are a ``RuntimeError``.
+    Lengths decrease, or `enforce_sorted` is false and they are sorted here. A length below 1, an empty input, lengths
+    that are not one for each sequence, and unsorted ones are a ``RuntimeError``.
     """
     given = lengths.detach().numpy() if isinstance(lengths, Tensor) else np.asarray(lengths)
     if given.ndim != 1:
@@ -201,7 +201,7 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Tensors ``(Lᵢ, *)`` in one of ``(max L, N, *)`` (or, `batch_first`, ``(N, max L, *)``), padded at `padding_side`."""
+    """Tensors ``(L, *)`` in one of ``(max L, N, *)``, `batch_first` ``(N, max L, *)``, padded at `padding_side`."""
     items = list(sequences.unbind(0) if isinstance(sequences, Tensor) else sequences)
     if not items:
         raise RuntimeError("received an empty list of sequences")

@@ -38,7 +38,7 @@ def _tied(module: Module, given: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _check_keys(module: Module, given: dict[str, Tensor]) -> None:
-    """``RuntimeError`` that lists the tensors of the module which `given` lacks, and those that are not the module's."""
+    """``RuntimeError`` that lists the module's tensors which `given` lacks, and those that are not the module's."""
     own = [name for name, _ in module.named_parameters(remove_duplicate=False)]
     own += [name for name, _ in module.named_buffers(remove_duplicate=False)]
     unexpected = [name for name in given if name not in own]
@@ -76,7 +76,7 @@ def _reparametrize_module(
     strict: bool = False,
     stack_weights: bool = False,
 ) -> Iterator[None]:
-    """The module with other tensors inside the ``with`` block; what it put in their place is put in the dict at the end.
+    """The module with other tensors inside the ``with`` block; what it made of them goes into the dict at the end.
 
     With `stack_weights` the old ones return in the reverse order, for blocks that are nested.
     """

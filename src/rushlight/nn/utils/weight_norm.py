@@ -67,7 +67,7 @@ class WeightNorm:
 
 
 def weight_norm(module: _M, name: str = "weight", dim: int | None = 0) -> _M:
-    """`module`, whose parameter `name` is computed of ``name_g`` (lengths along `dim`) and ``name_v`` before each call."""
+    """`module`, whose `name` is computed of ``name_g`` (lengths along `dim`) and ``name_v`` before each call."""
     warnings.warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
         FutureWarning,
