@@ -92,7 +92,7 @@ Param parse_param(std::string_view text, std::string_view signature) {
 }  // namespace
 
 Operator& define_operator(std::string_view signature, unsigned forms, const char* doc, Result (*call)(const Overload&, Value*), void (*function)(),
-                          std::vector<std::string> fields) {
+                          std::vector<std::string> fields, std::string returns) {
   auto open = signature.find('('), close = signature.rfind(')');
   check(open != signature.npos && close != signature.npos, "the signature '", signature, "' has no parameter list");
   std::string name(trim(signature.substr(0, open)));
@@ -101,6 +101,7 @@ Operator& define_operator(std::string_view signature, unsigned forms, const char
   o.call = call;
   o.function = function;
   o.fields = std::move(fields);
+  o.returns = std::move(returns);
   auto inside = signature.substr(open + 1, close - open - 1);
   bool keyword_only = false;
   while (!trim(inside).empty()) {

@@ -74,9 +74,11 @@ struct Overload {
   Result (*call)(const Overload&, Value* args);
   void (*function)();
   std::vector<std::string> fields;  ///< names of a tuple result's parts
+  std::string returns;              ///< Tensor, Tensor[], (Tensor, Tensor), bool, int, float, Scalar or None
 };
 
-enum : unsigned { Function = 1, Method = 2, Inplace = 4, Out = 8, NnFunction = 16, Both = Function | Method };
+/// NoGradient: no argument has a derivative (positions, comparisons, random numbers, factories).
+enum : unsigned { Function = 1, Method = 2, Inplace = 4, Out = 8, NnFunction = 16, NoGradient = 32, Both = Function | Method };
 
 struct Operator {
   std::string name;
@@ -91,7 +93,7 @@ struct Doc {
 
 /// The operator of that name, made where there is none.
 Operator& define_operator(std::string_view signature, unsigned forms, const char* doc, Result (*call)(const Overload&, Value*), void (*function)(),
-                          std::vector<std::string> fields);
+                          std::vector<std::string> fields, std::string returns);
 std::vector<Operator*> all_operators();
 
 namespace detail {
@@ -166,6 +168,23 @@ inline Result to_result(bool b) { return to_result(Scalar(b)); }
 inline Result to_result(std::int64_t i) { return to_result(Scalar(i)); }
 inline Result to_result(double d) { return to_result(Scalar(d)); }
 
+template <class R>
+struct Returns;
+template <> struct Returns<void> { static std::string text() { return "None"; } };
+template <> struct Returns<TensorRef> { static std::string text() { return "Tensor"; } };
+template <> struct Returns<TensorList> { static std::string text() { return "Tensor[]"; } };
+template <> struct Returns<bool> { static std::string text() { return "bool"; } };
+template <> struct Returns<std::int64_t> { static std::string text() { return "int"; } };
+template <> struct Returns<double> { static std::string text() { return "float"; } };
+template <> struct Returns<Scalar> { static std::string text() { return "Scalar"; } };
+inline std::string tensors_text(std::size_t n) {
+  std::string text = "(Tensor";
+  for (std::size_t i = 1; i < n; ++i) text += ", Tensor";
+  return text + ")";
+}
+template <std::size_t N> struct Returns<std::array<TensorRef, N>> { static std::string text() { return tensors_text(N); } };
+template <class... T> struct Returns<std::tuple<T...>> { static std::string text() { return tensors_text(sizeof...(T)); } };
+
 template <class R, class... A, std::size_t... I>
 Result invoke(R (*f)(A...), Value* args, std::index_sequence<I...>) {
   if constexpr (std::is_void_v<R>) {
@@ -188,7 +207,7 @@ Result call_overload(const Overload& o, Value* args) {
 struct Define {
   template <class R, class... A>
   Define(const char* signature, R (*f)(A...), unsigned forms = Both, const char* doc = "", std::vector<std::string> fields = {}) {
-    define_operator(signature, forms, doc, &detail::call_overload<R, A...>, reinterpret_cast<void (*)()>(f), std::move(fields));
+    define_operator(signature, forms, doc, &detail::call_overload<R, A...>, reinterpret_cast<void (*)()>(f), std::move(fields), detail::Returns<R>::text());
   }
 };
 

@@ -3,51 +3,12 @@
 #include <memory>
 #include <sstream>
 
-#include "python/python.h"
+#include "python/operator.h"
 
 namespace rushlight::python {
-
-PyTypeObject* operator_type;
-
 namespace {
 
-/// torch.exp and Tensor.exp are one object: it takes self first and binds like a method.
-struct OperatorObject {
-  PyObject_HEAD;
-  vectorcallfunc vectorcall;
-  const Operator* op;      ///< of the registry, or null
-  PointwiseOp* pointwise;  ///< or null
-  bool inplace;
-  PyObject* name;
-  PyObject* doc;           ///< set by the package for operators it declares
-  PyObject* signature;
-  PyObject* qualifier;     ///< "" or "Tensor."
-};
-
-OperatorObject* operator_of(PyObject* o) { return reinterpret_cast<OperatorObject*>(o); }
-
 // ---- parsing
-
-std::string type_text(const Param& p) {
-  std::string base;
-  switch (p.type) {
-    case ArgType::Tensor: base = "Tensor"; break;
-    case ArgType::Tensors: base = "tuple of Tensors"; break;
-    case ArgType::Scalar: base = "Number"; break;
-    case ArgType::Int: base = "int"; break;
-    case ArgType::Ints: base = "tuple of ints"; break;
-    case ArgType::Bool: base = "bool"; break;
-    case ArgType::Float: base = "float"; break;
-    case ArgType::DType: base = "torch.dtype"; break;
-    case ArgType::String: base = "str"; break;
-    case ArgType::Device: base = "torch.device"; break;
-    case ArgType::Layout: base = "torch.layout"; break;
-    case ArgType::MemoryFormat: base = "torch.memory_format"; break;
-    case ArgType::Generator: base = "torch.Generator"; break;
-    case ArgType::Object: base = "object"; break;
-  }
-  return base;
-}
 
 bool is_plain_int(PyObject* o) {
   std::int64_t v;
@@ -501,79 +462,6 @@ PyObject* pointwise_call(PyObject* self, PyObject* const* args, std::size_t narg
   });
 }
 
-OperatorObject* new_operator(vectorcallfunc call, const std::string& name) {
-  auto* o = PyObject_New(OperatorObject, operator_type);
-  if (!o) throw PythonError();
-  o->vectorcall = call;
-  o->op = nullptr;
-  o->pointwise = nullptr;
-  o->inplace = false;
-  o->name = PyUnicode_InternFromString(name.c_str());
-  o->doc = o->signature = o->qualifier = nullptr;
-  return o;
-}
-
-PyObject* operator_get(PyObject* self, PyObject* instance, PyObject*) { return instance ? PyMethod_New(self, instance) : Py_NewRef(self); }
-PyObject* operator_repr(PyObject* self) { return PyUnicode_FromFormat("<built-in method %U of rushlight>", operator_of(self)->name); }
-PyObject* operator_reduce(PyObject* self, PyObject*) { return Py_NewRef(operator_of(self)->name); }
-PyObject* name_get(PyObject* self, void*) { return Py_NewRef(operator_of(self)->name); }
-PyObject* module_get(PyObject*, void*) { return PyUnicode_FromString("rushlight"); }
-
-PyObject* doc_get(PyObject* self, void*) {
-  auto* o = operator_of(self);
-  if (o->doc) return Py_NewRef(o->doc);
-  std::string text;
-  if (o->op) {
-    for (auto& overload : o->op->overloads) text += (text.empty() ? "" : "\n") + overload.signature;
-    text += "\n\n" + o->op->doc;
-    if (o->inplace) text = "In-place form of " + o->op->name + "().\n\n" + text;
-  }
-  return PyUnicode_FromString(text.c_str());
-}
-PyObject* signatures_get(PyObject* self, void*) {
-  return guarded([&]() -> PyObject* {
-    auto* o = operator_of(self);
-    PyObject* list = checked(PyList_New(0));
-    if (o->op)
-      for (auto& overload : o->op->overloads) {
-        Owned text(PyUnicode_FromString(overload.signature.c_str()));
-        checked(PyList_Append(list, text));
-      }
-    return list;
-  });
-}
-template <PyObject* OperatorObject::*member>
-PyObject* slot_get(PyObject* self, void*) {
-  PyObject* v = operator_of(self)->*member;
-  if (!v) {
-    PyErr_SetString(PyExc_AttributeError, "not set");
-    return nullptr;
-  }
-  return Py_NewRef(v);
-}
-template <PyObject* OperatorObject::*member>
-int slot_set(PyObject* self, PyObject* value, void*) {
-  Py_XSETREF(operator_of(self)->*member, Py_XNewRef(value));
-  return 0;
-}
-int doc_set(PyObject* self, PyObject* value, void* c) { return slot_set<&OperatorObject::doc>(self, value, c); }
-PyObject* forms_get(PyObject* self, void*) {
-  auto* o = operator_of(self);
-  return PyLong_FromLong(o->op ? long(o->op->forms) : 0);
-}
-
-PyGetSetDef operator_getset[] = {
-    {"__name__", name_get, nullptr, nullptr, nullptr},
-    {"__qualname__", name_get, nullptr, nullptr, nullptr},
-    {"__module__", module_get, nullptr, nullptr, nullptr},
-    {"__doc__", doc_get, doc_set, nullptr, nullptr},
-    {"__signature__", slot_get<&OperatorObject::signature>, slot_set<&OperatorObject::signature>, nullptr, nullptr},
-    {"signatures", signatures_get, nullptr, "The declared signatures, one per overload.", nullptr},
-    {"forms", forms_get, nullptr, "Bits: 1 function, 2 method, 4 in-place form, 8 out= form, 16 of nn.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr},
-};
-PyMethodDef operator_methods[] = {{"__reduce__", operator_reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-
 }  // namespace
 
 PyObject* operator_object(const Operator& op, bool inplace) {
@@ -588,21 +476,6 @@ PyObject* pointwise_object(PointwiseOp& op, bool inplace) {
   o->pointwise = &op;
   o->inplace = inplace;
   return reinterpret_cast<PyObject*>(o);
-}
-
-void init_operator_type(PyObject* module) {
-  PyMemberDef* members = new PyMemberDef[2]{{"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr}, {nullptr, 0, 0, 0, nullptr}};
-  PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                         {Py_tp_descr_get, reinterpret_cast<void*>(operator_get)},
-                         {Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
-                         {Py_tp_getset, operator_getset},
-                         {Py_tp_methods, operator_methods},
-                         {Py_tp_members, members},
-                         {0, nullptr}};
-  PyType_Spec spec{"rushlight.operator", sizeof(OperatorObject), 0,
-                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-  operator_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
-  checked(PyModule_AddObjectRef(module, "Operator", reinterpret_cast<PyObject*>(operator_type)));
 }
 
 }  // namespace rushlight::python

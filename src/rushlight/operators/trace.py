@@ -49,6 +49,11 @@ class Definition:
         return _through_body(self, i, xs, g)
 
 
+def definition(name: str) -> Definition:
+    """How the operator of that name is defined and derived."""
+    return _definitions[name]
+
+
 def is_differentiable(name: str) -> bool:
     """Is there a derivative with respect to some input of the operator?"""
     d = _definitions[name]

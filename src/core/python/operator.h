@@ -1,0 +1,25 @@
+// The callable object of an operator: one for torch.exp and Tensor.exp, which takes self first and binds like a method.
+#pragma once
+
+#include "python/python.h"
+
+namespace rushlight::python {
+
+struct OperatorObject {
+  PyObject_HEAD;
+  vectorcallfunc vectorcall;
+  const Operator* op;      ///< of the registry, or null
+  PointwiseOp* pointwise;  ///< or null
+  bool inplace;
+  PyObject* name;
+  PyObject* doc;        ///< null: the package's text is asked for when somebody looks
+  PyObject* signature;  ///< the same
+};
+
+inline OperatorObject* operator_of(PyObject* o) { return reinterpret_cast<OperatorObject*>(o); }
+
+/// The name of a parameter's type in messages.
+const char* type_text(const Param& p);
+OperatorObject* new_operator(vectorcallfunc call, const std::string& name);
+
+}  // namespace rushlight::python
