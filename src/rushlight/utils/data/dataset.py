@@ -214,12 +214,14 @@ def random_split(
     """Split a dataset at random into subsets of the given lengths, or of the given fractions that sum to one.
 
     Fractions are rounded down, and what is left over goes to the subsets in turn. Draws one permutation. Raises
-    ``ValueError`` for lengths that do not add up to the dataset's and for fractions outside of zero to one.
+    ``ValueError`` for negative lengths, for lengths that do not add up to the dataset's and for fractions outside of zero to one.
     """
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         lengths = _lengths_of_fractions(lengths, len(dataset))  # type: ignore[arg-type]
     if sum(lengths) != len(dataset):  # type: ignore[arg-type]
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"lengths of subsets must not be negative, but got {list(lengths)}")
     generator = rushlight.default_generator if generator is None else generator
     indices = rushlight.randperm(sum(lengths), generator=generator).tolist()
     counts = cast("Sequence[int]", lengths)

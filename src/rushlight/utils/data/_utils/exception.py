@@ -25,13 +25,14 @@ class ExceptionWrapper:
         kind, _, _ = sys.exc_info()
         if kind is None:
             raise RuntimeError("there is no exception to wrap")
-        self.exc_type = kind
+        self.exc_type: type[BaseException] = kind
+        self.exc_name = kind.__name__
         self.exc_msg = traceback.format_exc()
         self.where = where
 
     def reraise(self) -> None:
         """Raise an exception of the same type, or ``RuntimeError`` if that cannot be made from a message."""
-        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        message = f"Caught {self.exc_name} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
             message = _PlainText(message)
         try:

@@ -120,14 +120,10 @@ class _Worker:
 
     def _failure_message(self, task: int, value: Any) -> bytes:
         """The message for a result that cannot be pickled, be it a batch or an exception."""
-        failure = ExceptionWrapper(self._where)
-        if isinstance(value, ExceptionWrapper):
-            failure.exc_msg = value.exc_msg
-        try:
-            return self._sender.message(task, failure)
-        except Exception:
-            failure.exc_type = RuntimeError  # a class that exists only here
-            return self._sender.message(task, failure)
+        failure = value if isinstance(value, ExceptionWrapper) else ExceptionWrapper(self._where)
+        if failure is value:
+            failure.exc_type = RuntimeError  # its own class exists only here
+        return self._sender.message(task, failure)
 
     def _next_request(self) -> Request:
         while not self._requests:
