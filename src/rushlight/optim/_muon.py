@@ -95,6 +95,7 @@ def nearly_orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], 
     """The orthogonal polar factor of ``matrix``, to the accuracy that training needs, in bfloat16.
 
     Each step applies the odd polynomial ``a x + b x^3 + c x^5`` to the singular values, which drives them towards 1.
+    Products are computed in float32 and rounded to bfloat16, as PyTorch's of that dtype are.
     """
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
@@ -102,11 +103,15 @@ def nearly_orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], 
         raise ValueError("Coefficients must be a tuple of exactly 3 values")
     a, b, c = coefficients
     tall = matrix.size(0) > matrix.size(1)
-    x = matrix.bfloat16()
-    if tall:
-        x = x.T
-    x = x / x.norm().clamp(min=eps)
+    x = _rounded(matrix.T if tall else matrix)
+    x = _rounded(x / _rounded(x.norm()).clamp(min=eps))
     for _ in range(steps):
-        gram = x @ x.T
-        x = rushlight.addmm(x, rushlight.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        gram = _rounded(x @ x.T)
+        polynomial = _rounded(rushlight.addmm(gram, gram, gram, beta=b, alpha=c))
+        x = _rounded(rushlight.addmm(x, polynomial, x, beta=a))
+    x = x.bfloat16()
     return x.T if tall else x
+
+
+def _rounded(x: Tensor) -> Tensor:
+    return x.bfloat16().float()
