@@ -12,4 +12,5 @@
 #include "operators/pointwise.h"
 #include "operators/random.h"
 #include "operators/reduce.h"
+#include "operators/softmax.h"
 #include "operators/view.h"

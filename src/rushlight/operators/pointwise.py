@@ -89,8 +89,13 @@ pointwise("abs", loop="abs", vjp=lambda g, x, y: g * sign(x))
 pointwise("sign", loop="sign", vjp=lambda g, x, y: g * 0.0)
 pointwise("sgn", loop="sign", vjp=lambda g, x, y: g * 0.0)
 pointwise("positive", loop="positive", vjp=lambda g, x, y: g, forms="function method")
-for _name in ("floor", "ceil", "trunc", "round"):
+for _name in ("floor", "ceil", "trunc"):
     pointwise(_name, loop=_name, vjp=lambda g, x, y: g * 0.0)
+pointwise("round", loop="round", rule="not_bool", vjp=lambda g, x, y: g * 0.0, forms="")
+pointwise("round_whole", loop="round", vjp=lambda g, x, y: g * 0.0, node="RoundBackward1", forms="")
+_round = _call("round")
+pointwise("round_finer", lambda x, power: _round(x * power) / power, params=(*INPUT, ("power",)), vjp=(lambda g, x, p, y: g * 0.0, None), node="RoundBackward1", forms="")
+pointwise("round_coarser", lambda x, power: _round(x / power) * power, params=(*INPUT, ("power",)), vjp=(lambda g, x, p, y: g * 0.0, None), node="RoundBackward1", forms="")
 pointwise("frac", lambda x: x - trunc(x), rule="floating", vjp=lambda g, x, y: g)
 pointwise("sqrt", loop="sqrt", rule="float", vjp=lambda g, x, y: g / (2 * y))
 pointwise("rsqrt", loop="rsqrt", rule="float", vjp=lambda g, x, y: -0.5 * g * (y * y * y))
@@ -195,30 +200,77 @@ pointwise(
     ),
     forms="function method",
 )
+
+def _within(g: Any_, x: Any_, low: Any_, high: Any_, y: Any_) -> Any_:
+    return where((x >= low) & (x <= high), g, 0.0)
+
+
+def _above(g: Any_, x: Any_, low: Any_, y: Any_) -> Any_:
+    return where(x >= low, g, 0.0)
+
+
+def _below(g: Any_, x: Any_, high: Any_, y: Any_) -> Any_:
+    return where(x <= high, g, 0.0)
+
+
+def _to_low(g: Any_, x: Any_, low: Any_, y: Any_) -> Any_:
+    return where(x < low, g, 0.0)
+
+
+def _to_high(g: Any_, x: Any_, high: Any_, y: Any_) -> Any_:
+    return where(x > high, g, 0.0)
+
+
+_LOW, _HIGH = (*INPUT, ("min",)), (*INPUT, ("max",))
+_BOUNDS = (*INPUT, ("min",), ("max",))
 pointwise(
     "clamp_between",
     lambda x, low, high: minimum(maximum(x, low), high),
-    params=(("input",), ("min",), ("max",)),
+    params=_BOUNDS,
     vjp=(
-        lambda g, x, low, high, y: where((x >= low) & (x <= high), g, 0.0),
+        _within,
         lambda g, x, low, high, y: where((x < low) & (low < high), g, 0.0),
-        lambda g, x, low, high, y: where((x > high) | (low >= high), g, 0.0),
+        lambda g, x, low, high, y: where((x > high) | (low > high), g, 0.0),
     ),
     node="ClampBackward0",
     forms="",
 )
+pointwise("clamp_between_numbers", lambda x, low, high: minimum(maximum(x, low), high), params=_BOUNDS, vjp=(_within, None, None), node="ClampBackward1", forms="")
+pointwise("clamp_above", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, None), node="ClampBackward1", forms="")
+pointwise("clamp_below", lambda x, high: minimum(x, high), params=_HIGH, vjp=(_below, None), node="ClampBackward1", forms="")
+pointwise("clamp_above_tensor", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, _to_low), node="ClampBackward0", forms="")
+pointwise("clamp_below_tensor", lambda x, high: minimum(x, high), params=_HIGH, vjp=(_below, _to_high), node="ClampBackward0", forms="")
+pointwise("clamp_min", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, _to_low), node="ClampMinBackward1", forms="")
+pointwise("clamp_max", lambda x, high: minimum(x, high), params=_HIGH, vjp=(_below, _to_high), node="ClampMaxBackward1", forms="")
+pointwise("clamp_min_number", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, None), node="ClampMinBackward0", forms="")
+pointwise("clamp_max_number", lambda x, high: minimum(x, high), params=_HIGH, vjp=(_below, None), node="ClampMaxBackward0", forms="")
 pointwise(
-    "clamp_min",
-    lambda x, low: maximum(x, low),
-    params=(("input",), ("min",)),
-    vjp=(lambda g, x, low, y: where(x >= low, g, 0.0), lambda g, x, low, y: where(x < low, g, 0.0)),
+    "nan_to_num_values",
+    lambda x, nan, positive, negative: where(isnan(x), nan, where(apply("eq", x, math.inf), positive, where(apply("eq", x, -math.inf), negative, x))),
+    params=(*INPUT, ("nan",), ("posinf",), ("neginf",)),
+    vjp=(lambda g, x, nan, positive, negative, y: where(apply("isfinite", x), g, 0.0), None, None, None),
+    node="NanToNumBackward0",
+    forms="",
+)
+pointwise("nan_to_num_integer", loop="positive", forms="")
+
+# ---- near equality
+
+pointwise(
+    "near",
+    lambda a, b, rtol, atol: apply("eq", a, b) | (apply("isfinite", a - b) & (absolute(a - b) <= atol + absolute(rtol * b))),
+    params=(*PAIR, ("rtol",), ("atol",)),
+    forms="",
 )
 pointwise(
-    "clamp_max",
-    lambda x, high: minimum(x, high),
-    params=(("input",), ("max",)),
-    vjp=(lambda g, x, high, y: where(x <= high, g, 0.0), lambda g, x, high, y: where(x > high, g, 0.0)),
+    "near_or_nan",
+    lambda a, b, rtol, atol: apply("near", a, b, rtol, atol) | (isnan(a) & isnan(b)),
+    params=(*PAIR, ("rtol",), ("atol",)),
+    forms="",
 )
+pointwise("isposinf", lambda x: apply("eq", x, math.inf), forms="function")
+pointwise("isneginf", lambda x: apply("eq", x, -math.inf), forms="function")
+pointwise("isreal", lambda x: apply("eq", x, x) | isnan(x), forms="function method")
 
 # ---- exponentials and logarithms
 
@@ -432,8 +484,35 @@ pointwise(
     "logit_plain",
     lambda x: log(x / (1.0 - x)),
     rule="float",
-    vjp=lambda g, x, y: g / (x * (1.0 - x)),
+    vjp=lambda g, x, y: where((x >= 0.0) & (x <= 1.0), g / (x * (1.0 - x)), math.nan),
     node="LogitBackward0",
+    forms="",
+)
+pointwise(
+    "logit_bounded",
+    lambda x, eps: log(minimum(maximum(x, eps), 1.0 - eps) / (1.0 - minimum(maximum(x, eps), 1.0 - eps))),
+    params=(*INPUT, ("eps",)),
+    rule="float",
+    vjp=(lambda g, x, eps, y: where((x >= eps) & (x <= 1.0 - eps), g / (x * (1.0 - x)), 0.0), None),
+    node="LogitBackward0",
+    forms="",
+)
+pointwise(
+    "glu_halves",
+    lambda a, b: a * (1.0 / (1.0 + exp(-b))),
+    params=PAIR,
+    rule="floating",
+    vjp=(lambda g, a, b, y: g * sigmoid(b), lambda g, a, b, y: g * (a * sigmoid(b) * (1.0 - sigmoid(b)))),
+    node="GluBackward0",
+    forms="",
+)
+pointwise(
+    "prelu_slopes",
+    lambda x, slope: where(x > 0.0, x, slope * x),
+    params=(*INPUT, ("weight",)),
+    rule="floating",
+    vjp=(lambda g, x, slope, y: where(x > 0.0, g, g * slope), lambda g, x, slope, y: where(x > 0.0, 0.0, g * x)),
+    node="PreluKernelBackward0",
     forms="",
 )
 pointwise(
@@ -447,6 +526,7 @@ pointwise(
     "addcmul_scaled",
     lambda x, a, b, value: x + value * (a * b),
     params=(*INPUT, ("tensor1",), ("tensor2",), ("value", 1)),
+    rule="not_bool",
     vjp=(lambda g, x, a, b, v, y: g, lambda g, x, a, b, v, y: g * (b * v), lambda g, x, a, b, v, y: g * (a * v), None),
     node="AddcmulBackward0",
     forms="",

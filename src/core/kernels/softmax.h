@@ -1,0 +1,35 @@
+// Softmax, its logarithm and its normaliser along a dimension, and their derivatives.
+//
+// The tensor is `outer` blocks of `n` rows of `inner` contiguous elements; lines run across the rows of a block, and are
+// contiguous where inner is 1. float and double.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace rushlight {
+
+enum class SoftmaxKind : std::uint8_t { Softmax, LogSoftmax };
+
+struct Block {
+  std::int64_t outer, n, inner;
+};
+
+/// y = softmax(x), or its logarithm.
+void softmax(SoftmaxKind kind, DType dtype, const Block& shape, const void* x, void* y);
+/// dx from y and the gradient g of y: y (g - sum(g y)), or g - exp(y) sum(g).
+void softmax_vjp(SoftmaxKind kind, DType dtype, const Block& shape, const void* y, const void* g, void* dx);
+/// out (outer x inner) = log(sum(exp(x))); an infinite maximum is the result itself.
+void logsumexp(DType dtype, const Block& shape, const void* x, void* out);
+
+/// One line or a strip of `width` lines: what each instruction set's build offers.
+struct SoftmaxBuild {
+  void (*forward)(SoftmaxKind kind, DType dtype, const char* x, char* y, std::int64_t n, std::int64_t inner, std::int64_t width);
+  void (*vjp)(SoftmaxKind kind, DType dtype, const char* y, const char* g, char* dx, std::int64_t n, std::int64_t inner, std::int64_t width);
+  void (*logsumexp)(DType dtype, const char* x, char* out, std::int64_t n, std::int64_t inner, std::int64_t width);
+};
+/// Lines that a strip has at most.
+constexpr std::int64_t softmax_strip = 64;
+
+}  // namespace rushlight

@@ -1,0 +1,103 @@
+#include "operators/softmax.h"
+
+#include "kernels/softmax.h"
+#include "operators/operators.h"
+#include "operators/registry.h"
+
+namespace rushlight {
+namespace {
+
+/// The contiguous tensor as blocks of lines along `dim`.
+Block block_of(const Tensor& t, int dim) {
+  Block b{1, 1, 1};
+  for (int i = 0; i < t.ndim; ++i) (i < dim ? b.outer : i == dim ? b.n : b.inner) *= t.size(i);
+  return b;
+}
+
+/// The kernels compute in float and double; halves pass through float.
+DType kernel_type(DType d) { return is_half(d) ? DType::Float32 : d; }
+
+/// Contiguous and in the kernel's type, without history.
+TensorRef prepared(const Tensor& t) {
+  GradScope off(false);
+  return packed(*cast(t, kernel_type(t.dtype)));
+}
+
+TensorRef finished(const TensorRef& t, DType dtype) {
+  GradScope off(false);
+  return cast(*t, dtype);
+}
+
+/// The derivative in differentiable operators, or in one pass where nothing is to be recorded.
+TensorRef vjp(SoftmaxKind kind, const Tensor& g, const Tensor& y, int dim) {
+  if (!grad_enabled()) {
+    TensorRef result = prepared(y), gradient = prepared(g), out = empty(y.sizes(), result->dtype);
+    if (out->numel) softmax_vjp(kind, out->dtype, block_of(*out, dim), result->read(), gradient->read(), out->write());
+    return finished(out, g.dtype);
+  }
+  std::int64_t dims[] = {dim};
+  if (kind == SoftmaxKind::Softmax) {
+    TensorRef weighted = mul(g, y);
+    return sub(weighted, mul(y, sum(*weighted, dims, true)));
+  }
+  return sub(g, mul(exponential(y), sum(g, dims, true)));
+}
+
+TensorRef along(SoftmaxKind kind, const char* node, const Tensor& t, std::int64_t dim_, const std::optional<DType>& dtype) {
+  int dim = wrap_dim(dim_, t.ndim);
+  TensorRef x = dtype ? cast(t, *dtype) : TensorRef(const_cast<Tensor*>(&t));
+  if (!is_floating(x->dtype))
+    fail(ErrorKind::NotImplemented, '"', kind == SoftmaxKind::Softmax ? "softmax" : "log_softmax", "\" not implemented for '", info(x->dtype).scalar_name, "'");
+  TensorRef in = prepared(*x), out = empty(x->sizes(), in->dtype);
+  if (out->numel) softmax(kind, in->dtype, block_of(*in, dim), in->read(), out->write());
+  out = finished(out, x->dtype);
+  return record(node, out, {x.get()}, {save_out(out)}, [kind, dim](Vjp& v) { v.set(0, vjp(kind, *v.grad(), *v.saved(0), dim)); });
+}
+
+/// The contiguous tensor with the reduced dimensions last.
+TensorRef lines_last(const Tensor& t, const Reduced& r) {
+  GradScope off(false);
+  Dims order;
+  for (int i = 0; i < t.ndim; ++i)
+    if (!((r.mask >> i) & 1)) order.push_back(i);
+  for (auto d : r.dims) order.push_back(d);
+  return packed(*permute(t, order));
+}
+
+}  // namespace
+
+TensorRef softmax(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) { return along(SoftmaxKind::Softmax, "SoftmaxBackward0", t, dim, dtype); }
+TensorRef log_softmax(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) {
+  return along(SoftmaxKind::LogSoftmax, "LogSoftmaxBackward0", t, dim, dtype);
+}
+
+TensorRef logsumexp(const Tensor& t, IntSpan dims, bool keepdim) {
+  TensorRef x = category(t.dtype) < 2 ? cast(t, default_dtype) : TensorRef(const_cast<Tensor*>(&t));
+  check(is_floating(x->dtype), "logsumexp(): Expected floating point type for result tensor, but got: ", info(x->dtype).scalar_name);
+  Reduced r(*x, dims);
+  TensorRef in = prepared(*x), out = empty(r.shape(keepdim), in->dtype);
+  Block b = r.dims.size() == 1 ? block_of(*in, int(r.dims[0])) : Block{out->numel, r.count, 1};
+  if (r.dims.size() > 1) in = lines_last(*in, r);
+  if (out->numel) logsumexp(in->dtype, b, in->read(), out->write());
+  out = finished(out, x->dtype);
+  return record("LogsumexpBackward0", out, {x.get()}, {save_in(*x, 0), save_out(out)}, [kept = r.kept_sizes](Vjp& v) {
+    TensorRef weight = exponential(sub(v.saved(0), restored(*v.saved(1), kept)));
+    v.set(0, mul(restored(*v.grad(), kept), weight));
+  });
+}
+
+// ---- the operators
+
+namespace {
+
+TensorRef logsumexp_op(const Tensor& t, const Dims& dim, bool keepdim) { return logsumexp(t, dim, keepdim); }
+
+const Define softmaxes[] = {
+    {"softmax(Tensor self, int dim, dtype? dtype=None)", static_cast<TensorRef (*)(const Tensor&, std::int64_t, std::optional<DType>)>(&softmax), Both | Out,
+     "exp(x) / sum(exp(x)) along a dimension."},
+    {"log_softmax(Tensor self, int dim, dtype? dtype=None)", &log_softmax, Both | Out, "x - log(sum(exp(x))) along a dimension."},
+    {"logsumexp(Tensor self, int[] dim, bool keepdim=False)", &logsumexp_op, Both | Out, "log(sum(exp(x))) over dimensions."},
+};
+
+}  // namespace
+}  // namespace rushlight
