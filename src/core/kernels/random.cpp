@@ -229,8 +229,21 @@ void fill_cauchy(MersenneTwister& generator, T* out, std::int64_t n, double medi
   });
 }
 
+template <class T>
+void fill_leaky(MersenneTwister& generator, T* out, T* noise, const T* x, std::int64_t n, double lower, double upper) {
+  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const double from = Real(lower), width = double(Real(upper)) - from;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto value = Real(x[i]);
+    const Real slope = value <= 0 ? Real(standard_uniform(generator) * width + from) : Real(1);
+    out[i] = T(value * slope);
+    noise[i] = T(slope);
+  }
+}
+
 // clang-format off
 #define INSTANTIATE_FLOATING(T) \
+  template void fill_leaky(MersenneTwister&, T*, T*, const T*, std::int64_t, double, double); \
   template void fill_uniform(MersenneTwister&, T*, std::int64_t, double, double); \
   template void fill_normal_serial(MersenneTwister&, T*, std::int64_t, double, double); \
   template void fill_log_normal(MersenneTwister&, T*, std::int64_t, double, double); \

@@ -112,4 +112,10 @@ void fill_log_normal(MersenneTwister& generator, T* out, std::int64_t n, double 
 template <class T>
 void fill_cauchy(MersenneTwister& generator, T* out, std::int64_t n, double median, double sigma);
 
+/// Randomized leaky relu: where x[i] <= 0 a slope uniform in [lower, upper) (bounds in float, or in double for double;
+/// the draw a standard_uniform), elsewhere 1; out[i] = x[i] * slope, with the slope not yet rounded to half types, and
+/// noise[i] = slope. T: float, double, BFloat16, Half.
+template <class T>
+void fill_leaky(MersenneTwister& generator, T* out, T* noise, const T* x, std::int64_t n, double lower, double upper);
+
 }  // namespace rushlight

@@ -166,7 +166,8 @@ TensorRef random_between(Tensor& t, std::int64_t from, std::optional<std::int64_
       check(from <= last, "random_ expects 'from' to be less than or equal to 'to_inc', but got from=", from, " > to_inc=", last);
       if (!is_floating(t.dtype)) check_bound("from", from, t.dtype);
       std::uint64_t range = std::uint64_t(last) - std::uint64_t(from) + 1;
-      fill_memory<T>(t, [&](T* out, std::int64_t n) { fill_random_range(generator_of(g), out, n, from, range); });
+      // all of int64: the bits as they are drawn
+      fill_memory<T>(t, [&](T* out, std::int64_t n) { fill_random_range(generator_of(g), out, n, range ? from : 0, range); });
     });
   });
 }

@@ -30,6 +30,8 @@ void draw_uniform(Tensor& t, double from, double to, MersenneTwister& generator)
 void draw_normal(Tensor& t, double mean, double std, MersenneTwister& generator);
 /// 1 with probability p, else 0.
 void draw_bernoulli(Tensor& t, double p, MersenneTwister& generator);
+/// The same with probabilities that broadcast to t.
+void draw_bernoulli(Tensor& t, const Tensor& p, MersenneTwister& generator);
 /// Whole numbers of [from, to).
 void draw_integers(Tensor& t, std::int64_t from, std::int64_t to, MersenneTwister& generator);
 

@@ -5,12 +5,8 @@
 #include "operators/view.h"
 
 namespace rushlight {
-namespace {
 
-using OptionalType = std::optional<DType>;
-
-/// Where the numbers go: out, resized, or a new tensor.
-TensorRef destination(const char* name, const Dims& size, Tensor* out, OptionalType dtype, DType natural) {
+TensorRef destination(const char* name, IntSpan size, Tensor* out, std::optional<DType> dtype, DType natural) {
   if (!out) return empty(size, dtype.value_or(natural));
   check(!(modes.grad && out->requires_grad()), name, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
   check(!dtype || *dtype == out->dtype, "dtype ", info(dtype.value_or(natural)).scalar_name, " does not match dtype of out parameter (", info(out->dtype).scalar_name, ")");
@@ -19,11 +15,14 @@ TensorRef destination(const char* name, const Dims& size, Tensor* out, OptionalT
   return TensorRef(out);
 }
 
-/// The filled destination as the call's result.
 TensorRef filled(TensorRef t, const Tensor* out, const char* name, bool requires_grad) {
   if (out) finish_inplace(*t, nullptr, name);
   return as_leaf(std::move(t), requires_grad);
 }
+
+namespace {
+
+using OptionalType = std::optional<DType>;
 
 TensorRef rand_op(const Dims& size, GeneratorArg g, Tensor* out, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
   TensorRef t = destination("rand", size, out, dtype, default_dtype);

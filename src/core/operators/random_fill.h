@@ -42,6 +42,11 @@ void fill_memory(Tensor& t, F&& f) {
   copy_numbers(t, *buffer);
 }
 
+/// Where a call's numbers go: its out=, resized, or a new tensor. `dtype`: what the call asked for, `natural` its default.
+TensorRef destination(const char* name, IntSpan size, Tensor* out, std::optional<DType> dtype, DType natural);
+/// The filled destination as the call's result.
+TensorRef filled(TensorRef t, const Tensor* out, const char* name, bool requires_grad = false);
+
 /// A node's name as a template argument, so that each has a type, and with it a kind, of its own.
 struct NodeName {
   template <std::size_t n>
@@ -59,6 +64,13 @@ struct NoDependence {
     for (int i = 0; i < v.node()->n_edges; ++i)
       if (v.needs(i)) v.set(i, zeros_like(*v.grad()));
   }
+};
+
+/// The derivative of an operation that has none: its use raises.
+template <NodeName operation>
+struct NoDerivative {
+  static constexpr const char* node = "torch::autograd::NotImplemented";
+  void operator()(Vjp&) const { fail("derivative for aten::", operation.characters, " is not implemented"); }
 };
 
 /// t.operation(...): draw() overwrites the numbers, after the checks of every in-place operator and before the change is

@@ -384,6 +384,24 @@ pointwise(
     forms="nn inplace",
 )
 pointwise(
+    "rrelu_mean",
+    lambda x, slope: where(x > 0.0, x, x * slope),
+    params=(*INPUT, ("slope",)),
+    rule="floating",
+    vjp=(lambda g, x, slope, y: where(x > 0.0, g, g * slope), None),
+    node="RreluWithNoiseBackward0",
+    forms="",
+)
+pointwise(  # dropout's: the product by 0 keeps NaN, and makes it of infinities, as a product by a mask of numbers does
+    "masked_scale",
+    lambda x, mask, scale: where(mask, x * scale, x * 0.0),
+    params=(*INPUT, ("mask",), ("scale",)),
+    promoted=0b101,
+    vjp=(lambda g, x, mask, scale, y: where(mask, g * scale, g * 0.0), None, None),
+    node="MulBackward0",
+    forms="",
+)
+pointwise(
     "elu",
     lambda x, alpha, scale, input_scale: where(x > 0.0, x * scale, (alpha * scale) * expm1(x * input_scale)),
     params=(*INPUT, ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
