@@ -9,6 +9,7 @@ from .operators import wiring as _wiring  # noqa: F401  # isort: skip  (declares
 from ._constants import *  # noqa: F403  # isort: skip
 from ._missing import lazy_module
 from ._C import *  # noqa: F403  # isort: skip  (now with the declared operators)
+globals().update({name: getattr(_C, name) for name in _C._operator_names if name[0] == "_" and hasattr(_C, name)})  # not in *
 from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are written in Python)
 from ._creation import *  # noqa: F403  # isort: skip
 from ._tensor_str import set_printoptions as set_printoptions
@@ -16,6 +17,11 @@ from .autograd.grad_mode import enable_grad as enable_grad
 from .autograd.grad_mode import inference_mode as inference_mode
 from .autograd.grad_mode import no_grad as no_grad
 from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from .random import get_rng_state as get_rng_state
+from .random import initial_seed as initial_seed
+from .random import manual_seed as manual_seed
+from .random import seed as seed
+from .random import set_rng_state as set_rng_state
 
 from . import autograd as autograd  # isort: skip
 
@@ -42,7 +48,6 @@ _SUBMODULES = (
     "overrides",
     "profiler",
     "quasirandom",
-    "random",
     "serialization",
     "signal",
     "special",

@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import _C
-from .random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 __all__ = [
-    "get_rng_state",
-    "initial_seed",
-    "manual_seed",
-    "seed",
-    "set_rng_state",
     "as_tensor",
     "asarray",
     "get_default_device",

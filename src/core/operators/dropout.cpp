@@ -1,7 +1,8 @@
 // Dropout of numbers and of channels, and the leaky relu of random slopes.
 //
 // The mask of torch.dropout is a tensor of bool, a byte for each number, and is multiplied in one pass forward and one
-// pass back; PyTorch keeps a mask of the input's type. The numbers are PyTorch's, a draw for each in the order of memory.
+// pass back; PyTorch keeps a mask of the input's type. The numbers are PyTorch's, a draw for each in the order of
+// memory.
 #include <cmath>
 
 #include "kernels/random.h"
@@ -12,21 +13,23 @@
 namespace rushlight {
 namespace {
 
-void check_probability(double p) { check(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p); }
+void check_probability(double p) {
+  check(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+}
 
 bool keeps_all(const Tensor& x, double p, bool train) { return p == 0 || !train || x.numel == 0; }
 
 /// A factor as the type holds it.
 double rounded(double value, DType d) {
   double out = value;
-  visit_floating(d, "dropout", [&]<class T>() { out = double(T(std::conditional_t<std::is_same_v<T, double>, double, float>(value))); });
+  visit_floating(d, "dropout", [&]<class T>() {
+    out = double(T(std::conditional_t<std::is_same_v<T, double>, double, float>(value)));
+  });
   return out;
 }
 
 /// 1 / (1 - p) by a division in the type.
-double keep_scale(double p, DType d) {
-  return d == DType::Float64 ? 1 / (1 - p) : rounded(1 / float(1 - p), d);
-}
+double keep_scale(double p, DType d) { return d == DType::Float64 ? 1 / (1 - p) : rounded(1 / float(1 - p), d); }
 
 /// x * noise for the noise that is 0 everywhere: numbers become 0, while infinities and NaN become NaN.
 TensorRef drop_all(const Tensor& x) {
@@ -42,7 +45,9 @@ void drop_all_(Tensor& x) {
 
 TensorRef draw_mask(const Tensor& x, double p) {
   if (!is_floating(x.dtype)) {
-    if (is_complex(x.dtype)) fail(ErrorKind::NotImplemented, "\"bernoulli_scalar_cpu_\" not implemented for '", info(x.dtype).scalar_name, "'");
+    if (is_complex(x.dtype))
+      fail(ErrorKind::NotImplemented, "\"bernoulli_scalar_cpu_\" not implemented for '", info(x.dtype).scalar_name,
+           "'");
     fail("result type Float can't be cast to the desired output type ", info(x.dtype).scalar_name);
   }
   TensorRef mask = empty_like(x, DType::Bool);
@@ -95,8 +100,9 @@ std::tuple<TensorRef, TensorRef> native_dropout(const Tensor& x, double p, std::
   TensorRef outs[] = {out, mask};
   const Tensor* inputs[] = {&x};
   Save saves[] = {save_other(mask)};
-  record_many("NativeDropoutBackward0", outs, inputs, saves,
-              [scale](Vjp& v) { v.set(0, pointwise(masked_scale(), {Operand(v.grad()), Operand(v.saved(0)), Operand(scale)})); });
+  record_many("NativeDropoutBackward0", outs, inputs, saves, [scale](Vjp& v) {
+    v.set(0, pointwise(masked_scale(), {Operand(v.grad()), Operand(v.saved(0)), Operand(scale)}));
+  });
   return {out, mask};
 }
 
@@ -129,7 +135,8 @@ Noise draw_noise(const Tensor& x, double p, bool channels, bool alpha) {
     apply(div, *noise.factor, 1 - p);
     return noise;
   }
-  // SELU's limit at -inf, and what restores mean 0 and variance 1 (Klambauer et al., "Self-normalizing neural networks")
+  // SELU's limit at -inf, and what restores mean 0 and variance 1 (Klambauer et al., "Self-normalizing neural
+  // networks")
   constexpr double floor = 1.7580993408473766;
   double scale = 1 / std::sqrt((floor * floor * p + 1) * (1 - p));
   noise.shift = copy_of(*noise.factor);
@@ -190,12 +197,15 @@ PointwiseOp& rrelu_mean() {
 
 /// x times its random slopes, and the slopes in `noise` (of x's shape, row-major).
 TensorRef draw_slopes(const Tensor& x, Tensor& noise, double lower, double upper, GeneratorArg g) {
-  check(equal(x.sizes(), noise.sizes()), "noise tensor shape must match self tensor shape. Got self.shape = ", to_string(x.sizes()),
+  check(equal(x.sizes(), noise.sizes()),
+        "noise tensor shape must match self tensor shape. Got self.shape = ", to_string(x.sizes()),
         " noise.shape = ", to_string(noise.sizes()));
-  if (x.dtype == DType::Float16) fail(ErrorKind::NotImplemented, "\"rrelu_with_noise_out_cpu\" not implemented for 'Half'");
+  if (x.dtype == DType::Float16)
+    fail(ErrorKind::NotImplemented, "\"rrelu_with_noise_out_cpu\" not implemented for 'Half'");
   TensorRef out = empty(x.sizes(), x.dtype), numbers = packed(x);
   visit_floating(x.dtype, "rrelu_with_noise_out_cpu", [&]<class T>() {
-    check(noise.dtype == x.dtype, "expected scalar type ", info(x.dtype).scalar_name, " but found ", info(noise.dtype).scalar_name);
+    check(noise.dtype == x.dtype, "expected scalar type ", info(x.dtype).scalar_name, " but found ",
+          info(noise.dtype).scalar_name);
     fill_leaky(generator_of(g), out->write_as<T>(), noise.write_as<T>(), numbers->read_as<T>(), x.numel, lower, upper);
   });
   return out;
@@ -258,22 +268,31 @@ TensorRef rrelu_given(Tensor& x, Tensor& noise, double lower, double upper, bool
 }
 
 #define RUSHLIGHT_DROPOUT "(Tensor self, float p, bool train)"
-#define RUSHLIGHT_SLOPES "float lower=0.125, float upper=0.3333333333333333, bool training=False, generator generator=None)"
+#define RUSHLIGHT_SLOPES \
+  "float lower=0.125, float upper=0.3333333333333333, bool training=False, generator generator=None)"
 
 const Define dropouts[] = {
     {"dropout" RUSHLIGHT_DROPOUT, &dropout, Function, "Zero with probability p, else x / (1 - p)."},
     {"dropout_" RUSHLIGHT_DROPOUT, &dropout_, Function, "dropout in place."},
-    {"native_dropout(Tensor self, float p, bool? train)", &native_dropout, Function, "dropout, and the mask of what was kept."},
-    {"feature_dropout" RUSHLIGHT_DROPOUT, &dropout_by_noise<true, false>, Function, "Drops whole channels, the second dimension."},
+    {"native_dropout(Tensor self, float p, bool? train)", &native_dropout, Function,
+     "dropout, and the mask of what was kept."},
+    {"feature_dropout" RUSHLIGHT_DROPOUT, &dropout_by_noise<true, false>, Function,
+     "Drops whole channels, the second dimension."},
     {"feature_dropout_" RUSHLIGHT_DROPOUT, &dropout_by_noise_<true, false>, Function, "feature_dropout in place."},
-    {"alpha_dropout" RUSHLIGHT_DROPOUT, &dropout_by_noise<false, true>, Function, "Drops to the floor of SELU, keeping mean 0 and variance 1."},
+    {"alpha_dropout" RUSHLIGHT_DROPOUT, &dropout_by_noise<false, true>, Function,
+     "Drops to the floor of SELU, keeping mean 0 and variance 1."},
     {"alpha_dropout_" RUSHLIGHT_DROPOUT, &dropout_by_noise_<false, true>, Function, "alpha_dropout in place."},
-    {"feature_alpha_dropout" RUSHLIGHT_DROPOUT, &dropout_by_noise<true, true>, Function, "alpha_dropout of whole channels."},
-    {"feature_alpha_dropout_" RUSHLIGHT_DROPOUT, &dropout_by_noise_<true, true>, Function, "feature_alpha_dropout in place."},
-    {"rrelu(Tensor self, " RUSHLIGHT_SLOPES, &rrelu, Function, "x where positive, else x times a slope drawn from [lower, upper)."},
+    {"feature_alpha_dropout" RUSHLIGHT_DROPOUT, &dropout_by_noise<true, true>, Function,
+     "alpha_dropout of whole channels."},
+    {"feature_alpha_dropout_" RUSHLIGHT_DROPOUT, &dropout_by_noise_<true, true>, Function,
+     "feature_alpha_dropout in place."},
+    {"rrelu(Tensor self, " RUSHLIGHT_SLOPES, &rrelu, Function,
+     "x where positive, else x times a slope drawn from [lower, upper)."},
     {"rrelu_(Tensor self, " RUSHLIGHT_SLOPES, &rrelu_, Function, "rrelu in place."},
-    {"rrelu_with_noise(Tensor self, Tensor noise, " RUSHLIGHT_SLOPES, &with_noise<&rrelu_given>, NnFunction, "rrelu with its slopes written to noise."},
-    {"rrelu_with_noise_(Tensor self, Tensor noise, " RUSHLIGHT_SLOPES, &with_noise<&rrelu_with_>, NnFunction, "rrelu_with_noise in place."},
+    {"rrelu_with_noise(Tensor self, Tensor noise, " RUSHLIGHT_SLOPES, &with_noise<&rrelu_given>, NnFunction,
+     "rrelu with its slopes written to noise."},
+    {"rrelu_with_noise_(Tensor self, Tensor noise, " RUSHLIGHT_SLOPES, &with_noise<&rrelu_with_>, NnFunction,
+     "rrelu_with_noise in place."},
 };
 
 }  // namespace

@@ -18,18 +18,30 @@ namespace {
 /// The C++ name by which PyTorch's messages call a type.
 const char* type_text(DType d) {
   switch (d) {
-    case DType::Bool: return "bool";
-    case DType::UInt8: return "unsigned char";
-    case DType::Int8: return "signed char";
-    case DType::Int16: return "short int";
-    case DType::Int32: return "int";
-    case DType::Int64: return "long int";
-    case DType::Float16: return "c10::Half";
-    case DType::BFloat16: return "c10::BFloat16";
-    case DType::Float32: return "float";
-    case DType::Float64: return "double";
-    case DType::Complex64: return "c10::complex<float>";
-    case DType::Complex128: return "c10::complex<double>";
+    case DType::Bool:
+      return "bool";
+    case DType::UInt8:
+      return "unsigned char";
+    case DType::Int8:
+      return "signed char";
+    case DType::Int16:
+      return "short int";
+    case DType::Int32:
+      return "int";
+    case DType::Int64:
+      return "long int";
+    case DType::Float16:
+      return "c10::Half";
+    case DType::BFloat16:
+      return "c10::BFloat16";
+    case DType::Float32:
+      return "float";
+    case DType::Float64:
+      return "double";
+    case DType::Complex64:
+      return "c10::complex<float>";
+    case DType::Complex128:
+      return "c10::complex<double>";
   }
   return "unknown";
 }
@@ -37,20 +49,28 @@ const char* type_text(DType d) {
 /// The largest finite number of a floating type.
 double largest(DType d) {
   switch (d) {
-    case DType::Float16: return 65504.0;
-    case DType::BFloat16: return 0x1.fep127;
-    case DType::Float32: return double(std::numeric_limits<float>::max());
-    default: return std::numeric_limits<double>::max();
+    case DType::Float16:
+      return 65504.0;
+    case DType::BFloat16:
+      return 0x1.fep127;
+    case DType::Float32:
+      return double(std::numeric_limits<float>::max());
+    default:
+      return std::numeric_limits<double>::max();
   }
 }
 
 /// The digits of a floating type's mantissa: whole numbers up to 2^digits are exact.
 int mantissa_digits(DType d) {
   switch (d) {
-    case DType::Float16: return 11;
-    case DType::BFloat16: return 8;
-    case DType::Float32: return 24;
-    default: return 53;
+    case DType::Float16:
+      return 11;
+    case DType::BFloat16:
+      return 8;
+    case DType::Float32:
+      return 24;
+    default:
+      return 53;
   }
 }
 
@@ -61,7 +81,8 @@ std::int64_t largest_integer(DType d) {
 std::int64_t smallest_integer(DType d) { return d == DType::Bool || d == DType::UInt8 ? 0 : -largest_integer(d) - 1; }
 
 void check_floating(DType d, const char* distribution, const char* text) {
-  check(is_floating(d), distribution, " distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+  check(is_floating(d), distribution,
+        " distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
         text);
 }
 
@@ -83,8 +104,10 @@ void check_bound(const char* what, std::int64_t bound, DType d) {
   check(std::fabs(double(bound)) <= largest(d), what, " is out of bounds for ", type_text(d));
   std::int64_t exact = std::int64_t(1) << mantissa_digits(d);
   if (bound < -exact || bound > exact)
-    warn(concat(what, " is out of bounds [-(2^", mantissa_digits(d), "), 2^", mantissa_digits(d), "]. Due to precision limitations ", type_text(d),
-                " can support discrete uniform distribution only within this range. This warning will become an error in later versions of PyTorch."));
+    warn(concat(what, " is out of bounds [-(2^", mantissa_digits(d), "), 2^", mantissa_digits(d),
+                "]. Due to precision limitations ", type_text(d),
+                " can support discrete uniform distribution only within this range. This warning will become an error "
+                "in later versions of PyTorch."));
 }
 
 }  // namespace
@@ -96,8 +119,8 @@ void draw_uniform(Tensor& t, double from, double to, MersenneTwister& generator)
     check(std::fabs(from) <= most, "from is out of bounds for ", type_text(t.dtype));
     check(std::fabs(to) <= most, "to is out of bounds for ", type_text(t.dtype));
     check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
-    check(to - from <= most, "uniform_ expects to-from <= std::numeric_limits<", info(t.dtype).scalar_name, ">::max(), but found to=", to,
-          " and from=", from, " which result in to-from to exceed the limit");
+    check(to - from <= most, "uniform_ expects to-from <= std::numeric_limits<", info(t.dtype).scalar_name,
+          ">::max(), but found to=", to, " and from=", from, " which result in to-from to exceed the limit");
     fill_memory<T>(t, [&](T* out, std::int64_t n) { fill_uniform(generator, out, n, from, to); });
   });
 }
@@ -163,11 +186,13 @@ TensorRef random_between(Tensor& t, std::int64_t from, std::optional<std::int64_
     // up to the type's largest number; all of int64 where that is asked for
     visit_not_complex(t.dtype, "random_from_to", [&]<class T>() {
       std::int64_t last = is_floating(t.dtype) ? std::int64_t(1) << mantissa_digits(t.dtype) : largest_integer(t.dtype);
-      check(from <= last, "random_ expects 'from' to be less than or equal to 'to_inc', but got from=", from, " > to_inc=", last);
+      check(from <= last, "random_ expects 'from' to be less than or equal to 'to_inc', but got from=", from,
+            " > to_inc=", last);
       if (!is_floating(t.dtype)) check_bound("from", from, t.dtype);
       std::uint64_t range = std::uint64_t(last) - std::uint64_t(from) + 1;
       // all of int64: the bits as they are drawn
-      fill_memory<T>(t, [&](T* out, std::int64_t n) { fill_random_range(generator_of(g), out, n, range ? from : 0, range); });
+      fill_memory<T>(
+          t, [&](T* out, std::int64_t n) { fill_random_range(generator_of(g), out, n, range ? from : 0, range); });
     });
   });
 }
@@ -216,15 +241,22 @@ TensorRef cauchy_(Tensor& t, double median, double sigma, GeneratorArg g) {
 #define RUSHLIGHT_GENERATOR "*, generator generator=None)"
 
 const Define fills[] = {
-    {"uniform_(Tensor self, float from=0, float to=1, " RUSHLIGHT_GENERATOR, &uniform_, Method, "Fills with numbers uniform in [from, to)."},
-    {"normal_(Tensor self, float mean=0, float std=1, " RUSHLIGHT_GENERATOR, &normal_, Method, "Fills with normal numbers."},
-    {"random_(Tensor self, " RUSHLIGHT_GENERATOR, &random_, Method, "Fills with whole numbers: of [from, to), or all that the type holds from 0 on."},
+    {"uniform_(Tensor self, float from=0, float to=1, " RUSHLIGHT_GENERATOR, &uniform_, Method,
+     "Fills with numbers uniform in [from, to)."},
+    {"normal_(Tensor self, float mean=0, float std=1, " RUSHLIGHT_GENERATOR, &normal_, Method,
+     "Fills with normal numbers."},
+    {"random_(Tensor self, " RUSHLIGHT_GENERATOR, &random_, Method,
+     "Fills with whole numbers: of [from, to), or all that the type holds from 0 on."},
     {"random_(Tensor self, int from, int? to, " RUSHLIGHT_GENERATOR, &random_between, Method},
     {"random_(Tensor self, int to, " RUSHLIGHT_GENERATOR, &random_below, Method},
-    {"exponential_(Tensor self, float lambd=1, " RUSHLIGHT_GENERATOR, &exponential_, Method, "Fills with exponential numbers of rate lambd."},
-    {"geometric_(Tensor self, float p, " RUSHLIGHT_GENERATOR, &geometric_, Method, "Fills with the number of trials of probability p until the first success."},
-    {"log_normal_(Tensor self, float mean=1, float std=2, " RUSHLIGHT_GENERATOR, &log_normal_, Method, "Fills with exp of normal numbers."},
-    {"cauchy_(Tensor self, float median=0, float sigma=1, " RUSHLIGHT_GENERATOR, &cauchy_, Method, "Fills with Cauchy numbers."},
+    {"exponential_(Tensor self, float lambd=1, " RUSHLIGHT_GENERATOR, &exponential_, Method,
+     "Fills with exponential numbers of rate lambd."},
+    {"geometric_(Tensor self, float p, " RUSHLIGHT_GENERATOR, &geometric_, Method,
+     "Fills with the number of trials of probability p until the first success."},
+    {"log_normal_(Tensor self, float mean=1, float std=2, " RUSHLIGHT_GENERATOR, &log_normal_, Method,
+     "Fills with exp of normal numbers."},
+    {"cauchy_(Tensor self, float median=0, float sigma=1, " RUSHLIGHT_GENERATOR, &cauchy_, Method,
+     "Fills with Cauchy numbers."},
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Random numbers: the generator as an object, and the entry points that other families draw through.
 //
-// The numbers are PyTorch's for the same seed; docs/randomness.md has the facts. Draws happen while the interpreter lock
-// is held, so a generator needs no lock of its own.
+// The numbers are PyTorch's for the same seed; docs/randomness.md has the facts. Draws happen while the interpreter
+// lock is held, so a generator needs no lock of its own.
 #pragma once
 
 #include "kernels/mersenne_twister.h"

@@ -14,11 +14,16 @@ namespace rushlight {
 template <class F>
 void visit_floating(DType d, const char* operation, F&& f) {
   switch (d) {
-    case DType::Float16: return f.template operator()<Half>();
-    case DType::BFloat16: return f.template operator()<BFloat16>();
-    case DType::Float32: return f.template operator()<float>();
-    case DType::Float64: return f.template operator()<double>();
-    default: fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
+    case DType::Float16:
+      return f.template operator()<Half>();
+    case DType::BFloat16:
+      return f.template operator()<BFloat16>();
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    default:
+      fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
   }
 }
 
@@ -33,7 +38,8 @@ void visit_not_complex(DType d, const char* operation, F&& f) {
   });
 }
 
-/// Calls f(T* numbers, n) on memory that becomes that of `t`: its own, or where that has gaps a buffer of the same order.
+/// Calls f(T* numbers, n) on memory that becomes that of `t`: its own, or where that has gaps a buffer of the same
+/// order.
 template <class T, class F>
 void fill_memory(Tensor& t, F&& f) {
   if (is_dense(t)) return f(t.write_as<T>(), t.numel);
@@ -42,7 +48,8 @@ void fill_memory(Tensor& t, F&& f) {
   copy_numbers(t, *buffer);
 }
 
-/// Where a call's numbers go: its out=, resized, or a new tensor. `dtype`: what the call asked for, `natural` its default.
+/// Where a call's numbers go: its out=, resized, or a new tensor. `dtype`: what the call asked for, `natural` its
+/// default.
 TensorRef destination(const char* name, IntSpan size, Tensor* out, std::optional<DType> dtype, DType natural);
 /// The filled destination as the call's result.
 TensorRef filled(TensorRef t, const Tensor* out, const char* name, bool requires_grad = false);
@@ -73,8 +80,8 @@ struct NoDerivative {
   void operator()(Vjp&) const { fail("derivative for aten::", operation.characters, " is not implemented"); }
 };
 
-/// t.operation(...): draw() overwrites the numbers, after the checks of every in-place operator and before the change is
-/// noted. The old numbers get no gradient.
+/// t.operation(...): draw() overwrites the numbers, after the checks of every in-place operator and before the change
+/// is noted. The old numbers get no gradient.
 template <NodeName name, class F>
 TensorRef redraw(Tensor& t, const char* operation, F&& draw) {
   bool records = needs_record(t);

@@ -13,10 +13,11 @@ namespace rushlight {
 void draw_bernoulli(Tensor& t, const Tensor& p, MersenneTwister& generator) {
   // the probabilities in the memory order of what is filled
   TensorRef probabilities = empty_like(t, p.dtype);
-  copy_numbers(*probabilities, *[&] {
-    GradScope off(false);
-    return expand(p, t.sizes());
-  }());
+  copy_numbers(
+      *probabilities, *[&] {
+        GradScope off(false);
+        return expand(p, t.sizes());
+      }());
   visit_not_complex(t.dtype, "bernoulli_tensor_cpu_self_", [&]<class T>() {
     visit_floating(p.dtype, "bernoulli_tensor_cpu_p_", [&]<class P>() {
       const P* numbers = probabilities->read_as<P>();
@@ -45,10 +46,11 @@ TensorRef bernoulli_tensor_(Tensor& t, const Tensor& p, GeneratorArg g) {
   Ref<Node> node;
   if (records) {
     const Tensor* inputs[] = {&t, &p};
-    node = Ref<Node>::adopt(make_lambda_node("BernoulliBackward1", inputs, {}, 1, [sizes = Dims(p.sizes()), dtype = p.dtype](Vjp& v) {
-      if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
-      if (v.needs(1)) v.set(1, zeros(sizes, dtype));
-    }));
+    node = Ref<Node>::adopt(
+        make_lambda_node("BernoulliBackward1", inputs, {}, 1, [sizes = Dims(p.sizes()), dtype = p.dtype](Vjp& v) {
+          if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
+          if (v.needs(1)) v.set(1, zeros(sizes, dtype));
+        }));
   }
   finish_inplace(t, std::move(node), "bernoulli_");
   return TensorRef(&t);
@@ -56,7 +58,8 @@ TensorRef bernoulli_tensor_(Tensor& t, const Tensor& p, GeneratorArg g) {
 
 TensorRef bernoulli(const Tensor& p, GeneratorArg g, Tensor* out) {
   check(!(out && modes.grad && p.requires_grad()),
-        "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+        "bernoulli(): functions with out=... arguments don't support automatic differentiation, but one of the "
+        "arguments requires grad.");
   TensorRef t = destination("bernoulli", p.sizes(), out, {}, p.dtype);
   draw_bernoulli(*t, p, generator_of(g));
   return record("BernoulliBackward0", filled(t, out, "bernoulli"), {&p}, {}, NoDependence<"BernoulliBackward0">());
@@ -96,7 +99,8 @@ TensorRef normal_destination(IntSpan size, Tensor* out, DType dtype, std::initia
   if (out) {
     for (const Tensor* t : parameters)
       check(!(modes.grad && t->requires_grad()),
-            "normal(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+            "normal(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad.");
     resize_out(*out, size);
   }
   return destination("normal", size, out, {}, dtype);
@@ -108,7 +112,8 @@ TensorRef normal_both(const Tensor& mean, const Tensor& std, GeneratorArg g, Ten
   draw_normal(*t, 0, 1, generator_of(g));
   scale_and_shift(*t, &std, Operand(mean));
   return record("NormalBackward3", filled(t, out, "normal"), {&mean, &std}, {},
-                [mean_sizes = Dims(mean.sizes()), std_sizes = Dims(std.sizes()), mean_type = mean.dtype, std_type = std.dtype](Vjp& v) {
+                [mean_sizes = Dims(mean.sizes()), std_sizes = Dims(std.sizes()), mean_type = mean.dtype,
+                 std_type = std.dtype](Vjp& v) {
                   if (v.needs(0)) v.set(0, zeros(mean_sizes, mean_type));
                   if (v.needs(1)) v.set(1, zeros(std_sizes, std_type));
                 });
@@ -129,7 +134,8 @@ TensorRef normal_std(double mean, const Tensor& std, GeneratorArg g, Tensor* out
   return record("NormalBackward2", filled(t, out, "normal"), {&std}, {}, NoDependence<"NormalBackward2">());
 }
 
-TensorRef normal_numbers(double mean, double std, const Dims& size, GeneratorArg g, Tensor* out, std::optional<DType> dtype, Layout, Device, bool requires_grad, bool) {
+TensorRef normal_numbers(double mean, double std, const Dims& size, GeneratorArg g, Tensor* out,
+                         std::optional<DType> dtype, Layout, Device, bool requires_grad, bool) {
   TensorRef t = destination("normal", size, out, dtype, default_dtype);
   draw_normal(*t, mean, std, generator_of(g));
   return filled(t, out, "normal", requires_grad);
@@ -141,9 +147,12 @@ TensorRef normal_numbers(double mean, double std, const Dims& size, GeneratorArg
 template <class F>
 void visit_wide(DType d, const char* operation, F&& f) {
   switch (d) {
-    case DType::Float32: return f.template operator()<float>();
-    case DType::Float64: return f.template operator()<double>();
-    default: fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    default:
+      fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
   }
 }
 
@@ -151,7 +160,8 @@ TensorRef poisson(const Tensor& rate, GeneratorArg g) {
   TensorRef t = empty(rate.sizes(), rate.dtype), rates = packed(rate);
   visit_floating(rate.dtype, "poisson_cpu", [&]<class T>() {
     const T* p = rates->read_as<T>();
-    for (std::int64_t i = 0; i < t->numel; ++i) check(double(p[i]) >= 0, "invalid Poisson rate, expected rate to be non-negative");
+    for (std::int64_t i = 0; i < t->numel; ++i)
+      check(double(p[i]) >= 0, "invalid Poisson rate, expected rate to be non-negative");
     fill_poisson(generator_of(g), t->write_as<T>(), p, t->numel);
   });
   return record("PoissonBackward0", t, {&rate}, {}, NoDependence<"PoissonBackward0">());
@@ -159,10 +169,13 @@ TensorRef poisson(const Tensor& rate, GeneratorArg g) {
 
 TensorRef binomial(const Tensor& count, const Tensor& prob, GeneratorArg g) {
   for (auto [t, name] : {std::pair(&count, "count"), std::pair(&prob, "prob")})
-    check_value(is_floating(t->dtype), "binomial only supports floating-point dtypes for ", name, ", got: ", info(t->dtype).scalar_name);
-  check(count.dtype == prob.dtype, "Found dtype ", info(prob.dtype).scalar_name, " but expected ", info(count.dtype).scalar_name);
+    check_value(is_floating(t->dtype), "binomial only supports floating-point dtypes for ", name,
+                ", got: ", info(t->dtype).scalar_name);
+  check(count.dtype == prob.dtype, "Found dtype ", info(prob.dtype).scalar_name, " but expected ",
+        info(count.dtype).scalar_name);
   Dims sizes = broadcast_sizes(count.sizes(), prob.sizes());
-  TensorRef t = empty(sizes, count.dtype), counts = empty(sizes, count.dtype), probabilities = empty(sizes, count.dtype);
+  TensorRef t = empty(sizes, count.dtype), counts = empty(sizes, count.dtype),
+            probabilities = empty(sizes, count.dtype);
   copy_numbers(*counts, count);
   copy_numbers(*probabilities, prob);
   visit_wide(count.dtype, "binomial_cpu", [&]<class T>() {
@@ -174,7 +187,8 @@ TensorRef binomial(const Tensor& count, const Tensor& prob, GeneratorArg g) {
 
 TensorRef standard_gamma(const Tensor& alpha, GeneratorArg g) {
   TensorRef t = empty(alpha.sizes(), alpha.dtype), shapes = packed(alpha);
-  visit_wide(alpha.dtype, "gamma_cpu", [&]<class T>() { fill_gamma(generator_of(g), t->write_as<T>(), shapes->read_as<T>(), t->numel); });
+  visit_wide(alpha.dtype, "gamma_cpu",
+             [&]<class T>() { fill_gamma(generator_of(g), t->write_as<T>(), shapes->read_as<T>(), t->numel); });
   using Derivative = NoDerivative<"_standard_gamma">;
   return record("StandardGammaBackward0", t, {&alpha}, {}, Derivative());
 }
@@ -206,9 +220,11 @@ void check_weights(const T* weights, std::int64_t rows, std::int64_t n) {
 }
 
 TensorRef multinomial(const Tensor& weights, std::int64_t samples, bool replacement, GeneratorArg g, Tensor* out) {
-  check(!out || out->dtype == DType::Int64, "multinomial expects Long tensor out, got: ", info(out ? out->dtype : DType::Int64).scalar_name);
+  check(!out || out->dtype == DType::Int64,
+        "multinomial expects Long tensor out, got: ", info(out ? out->dtype : DType::Int64).scalar_name);
   check(weights.ndim == 1 || weights.ndim == 2, "prob_dist must be 1 or 2 dim");
-  check(is_floating(weights.dtype), "multinomial only supports floating-point dtypes for input, got: ", info(weights.dtype).scalar_name);
+  check(is_floating(weights.dtype),
+        "multinomial only supports floating-point dtypes for input, got: ", info(weights.dtype).scalar_name);
   check(samples > 0, "cannot sample n_sample <= 0 samples");
   std::int64_t n = weights.size(weights.ndim - 1), rows = weights.ndim == 2 ? weights.size(0) : 1;
   check(replacement || samples <= n, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
@@ -216,7 +232,8 @@ TensorRef multinomial(const Tensor& weights, std::int64_t samples, bool replacem
   Dims size = weights.ndim == 2 ? Dims{rows, samples} : Dims{samples};
   TensorRef p = packed(weights), places = empty(size, DType::Int64);
   if (rows) {
-    check(n > 0, "multinomial(): cannot draw from an empty dimension: prob_dist has the shape ", to_string(weights.sizes()));
+    check(n > 0, "multinomial(): cannot draw from an empty dimension: prob_dist has the shape ",
+          to_string(weights.sizes()));
     visit_floating(weights.dtype, "multinomial", [&]<class T>() {
       const T* numbers = p->read_as<T>();
       if (replacement && samples > 1)
@@ -234,20 +251,27 @@ TensorRef multinomial(const Tensor& weights, std::int64_t samples, bool replacem
 #define RUSHLIGHT_GENERATOR "*, generator generator=None"
 
 const Define samples[] = {
-    {"bernoulli_(Tensor self, Tensor p, " RUSHLIGHT_GENERATOR ")", &bernoulli_tensor_, Method, "Fills with 1 by probability p, else 0."},
+    {"bernoulli_(Tensor self, Tensor p, " RUSHLIGHT_GENERATOR ")", &bernoulli_tensor_, Method,
+     "Fills with 1 by probability p, else 0."},
     {"bernoulli_(Tensor self, float p=0.5, " RUSHLIGHT_GENERATOR ")", &bernoulli_number_, Method},
-    {"bernoulli(Tensor self, " RUSHLIGHT_GENERATOR ", Tensor? out=None)", &bernoulli, Both, "1 by the probability that the tensor says, else 0."},
+    {"bernoulli(Tensor self, " RUSHLIGHT_GENERATOR ", Tensor? out=None)", &bernoulli, Both,
+     "1 by the probability that the tensor says, else 0."},
     {"bernoulli(Tensor self, float p, " RUSHLIGHT_GENERATOR ")", &bernoulli_like, Both},
-    {"normal(Tensor mean, Tensor std, " RUSHLIGHT_GENERATOR ", Tensor? out=None)", &normal_both, Function, "Normal numbers of given means and standard deviations."},
+    {"normal(Tensor mean, Tensor std, " RUSHLIGHT_GENERATOR ", Tensor? out=None)", &normal_both, Function,
+     "Normal numbers of given means and standard deviations."},
     {"normal(Tensor mean, float std=1, " RUSHLIGHT_GENERATOR ", Tensor? out=None)", &normal_mean, Function},
     {"normal(float mean, Tensor std, " RUSHLIGHT_GENERATOR ", Tensor? out=None)", &normal_std, Function},
-    {"normal(float mean, float std, int[] size, " RUSHLIGHT_GENERATOR ", Tensor? out=None, " RUSHLIGHT_FACTORY ")", &normal_numbers, Function},
+    {"normal(float mean, float std, int[] size, " RUSHLIGHT_GENERATOR ", Tensor? out=None, " RUSHLIGHT_FACTORY ")",
+     &normal_numbers, Function},
     {"poisson(Tensor self, generator generator=None)", &poisson, Function, "Poisson numbers of given rates."},
-    {"binomial(Tensor count, Tensor prob, generator generator=None)", &binomial, Function, "Numbers of successes in count trials of probability prob."},
-    {"_standard_gamma(Tensor self, generator generator=None)", &standard_gamma, Function, "Gamma numbers of given shapes and scale 1."},
-    {"_sample_dirichlet(Tensor self, generator generator=None)", &sample_dirichlet, Function, "Dirichlet vectors along the last dimension."},
-    {"multinomial(Tensor self, int num_samples, bool replacement=False, " RUSHLIGHT_GENERATOR ", Tensor? out=None)", &multinomial, Both,
-     "Places along the last dimension, drawn by their weights."},
+    {"binomial(Tensor count, Tensor prob, generator generator=None)", &binomial, Function,
+     "Numbers of successes in count trials of probability prob."},
+    {"_standard_gamma(Tensor self, generator generator=None)", &standard_gamma, Function,
+     "Gamma numbers of given shapes and scale 1."},
+    {"_sample_dirichlet(Tensor self, generator generator=None)", &sample_dirichlet, Function,
+     "Dirichlet vectors along the last dimension."},
+    {"multinomial(Tensor self, int num_samples, bool replacement=False, " RUSHLIGHT_GENERATOR ", Tensor? out=None)",
+     &multinomial, Both, "Places along the last dimension, drawn by their weights."},
 };
 
 }  // namespace

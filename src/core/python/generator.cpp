@@ -47,7 +47,9 @@ void generator_dealloc(PyObject* self) {
 
 PyObject* device(PyObject*, void*) { return cpu_device(); }
 
-PyObject* initial_seed(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(generator_at(self).twister.initial_seed()); }
+PyObject* initial_seed(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(generator_at(self).twister.initial_seed());
+}
 
 PyObject* seed(PyObject* self, PyObject*) {
   return guarded([&] {
@@ -60,7 +62,8 @@ PyObject* seed(PyObject* self, PyObject*) {
 
 PyObject* manual_seed(PyObject* self, PyObject* value) {
   return guarded([&]() -> PyObject* {
-    check(PyLong_Check(value) && !PyBool_Check(value), "manual_seed expected a long, but got ", Py_TYPE(value)->tp_name);
+    check(PyLong_Check(value) && !PyBool_Check(value), "manual_seed expected a long, but got ",
+          Py_TYPE(value)->tp_name);
     // all 64 bits are used: what is no signed number of 64 bits may be an unsigned one
     int overflow;
     auto seed = std::uint64_t(PyLong_AsLongLongAndOverflow(value, &overflow));
@@ -89,8 +92,8 @@ void restore(Generator& g, PyObject* state) {
   check_type(t.dtype == DType::UInt8, "RNG state must be a torch.ByteTensor");
   check(t.is_contiguous(), "RNG state must be contiguous");
   auto error = g.twister.set_state(t.read_as<std::uint8_t>(), std::size_t(t.numel));
-  check(error != MersenneTwister::StateError::WrongSize, "Expected a CPUGeneratorImplState of size ", MersenneTwister::state_size,
-        " but found the input RNG state size to be ", t.numel);
+  check(error != MersenneTwister::StateError::WrongSize, "Expected a CPUGeneratorImplState of size ",
+        MersenneTwister::state_size, " but found the input RNG state size to be ", t.numel);
   check(error != MersenneTwister::StateError::Invalid, "Invalid mt19937 state");
 }
 
@@ -130,7 +133,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
 }
 PyObject* set_pickled(PyObject* self, PyObject* values) {
   return guarded([&]() -> PyObject* {
-    check_type(PyTuple_Check(values) && PyTuple_GET_SIZE(values) == 3, "a pickled Generator has a seed, an offset and a state");
+    check_type(PyTuple_Check(values) && PyTuple_GET_SIZE(values) == 3,
+               "a pickled Generator has a seed, an offset and a state");
     restore(generator_at(self), PyTuple_GET_ITEM(values, 2));
     Py_RETURN_NONE;
   });
@@ -138,9 +142,12 @@ PyObject* set_pickled(PyObject* self, PyObject* values) {
 
 PyMethodDef methods[] = {
     {"initial_seed", initial_seed, METH_NOARGS, "initial_seed() -> int\n\nThe seed that the stream began with."},
-    {"seed", seed, METH_NOARGS, "seed() -> int\n\nBegins a stream whose seed the system's source of chance gives, and returns the seed."},
-    {"manual_seed", manual_seed, METH_O, "manual_seed(seed) -> Generator\n\nBegins the stream of a seed of 64 bits; negative ones count from 2^64."},
-    {"get_state", get_state, METH_NOARGS, "get_state() -> Tensor\n\nThe state as a tensor of bytes, in PyTorch's layout."},
+    {"seed", seed, METH_NOARGS,
+     "seed() -> int\n\nBegins a stream whose seed the system's source of chance gives, and returns the seed."},
+    {"manual_seed", manual_seed, METH_O,
+     "manual_seed(seed) -> Generator\n\nBegins the stream of a seed of 64 bits; negative ones count from 2^64."},
+    {"get_state", get_state, METH_NOARGS,
+     "get_state() -> Tensor\n\nThe state as a tensor of bytes, in PyTorch's layout."},
     {"set_state", set_state, METH_O, "set_state(new_state) -> Generator\n\nTakes a state that get_state() gave."},
     {"clone_state", clone_state, METH_NOARGS, "clone_state() -> Generator\n\nA new generator in the same state."},
     {"graphsafe_get_state", no_graph_get, METH_NOARGS, "Of devices with captured graphs; raises on the CPU."},
@@ -151,8 +158,10 @@ PyMethodDef methods[] = {
     {"__setstate__", set_pickled, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
-PyGetSetDef getset[] = {{"device", device, nullptr, "The CPU.", nullptr}, {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(Generator, weakrefs), READONLY, nullptr}, {nullptr, 0, 0, 0, nullptr}};
+PyGetSetDef getset[] = {{"device", device, nullptr, "The CPU.", nullptr},
+                        {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyMemberDef members[] = {{"__weaklistoffset__", T_PYSSIZET, offsetof(Generator, weakrefs), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
 
 }  // namespace
 
@@ -162,7 +171,8 @@ void init_generator_type(PyObject* module) {
                          {Py_tp_methods, methods},
                          {Py_tp_getset, getset},
                          {Py_tp_members, members},
-                         {Py_tp_doc, const_cast<char*>("Generator(device=\"cpu\")\n\nA stream of random bits: MT19937, with PyTorch's seeds, draws and saved states.")},
+                         {Py_tp_doc, const_cast<char*>("Generator(device=\"cpu\")\n\nA stream of random bits: MT19937, "
+                                                       "with PyTorch's seeds, draws and saved states.")},
                          {0, nullptr}};
   PyType_Spec spec{"rushlight.Generator", sizeof(Generator), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   generator_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
