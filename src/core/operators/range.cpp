@@ -1,6 +1,7 @@
 // Evenly spaced numbers.
 #include <cmath>
 
+#include "kernels/multiply_add.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
@@ -25,7 +26,14 @@ void spaced(C start, C end, std::int64_t n, F&& to) {
   if (n == 0) return;
   if (n == 1) return to(0, start);
   C step = (end - start) / C(float(n - 1));
-  for (std::int64_t i = 0; i < n; ++i) to(i, i < n / 2 ? start + step * C(float(i)) : end - step * C(float(n - 1 - i)));
+  if constexpr (is_complex_type<C>) {
+    for (std::int64_t i = 0; i < n; ++i) to(i, i < n / 2 ? start + step * C(float(i)) : end - step * C(float(n - 1 - i)));
+  } else {
+    with_pytorch_arithmetic([&](auto arithmetic) RUSHLIGHT_INLINE_LAMBDA {
+      for (std::int64_t i = 0; i < n; ++i)
+        to(i, i < n / 2 ? arithmetic.multiply_add(step, C(i), start) : arithmetic.multiply_add(-step, C(n - 1 - i), end));
+    });
+  }
 }
 
 }  // namespace
