@@ -25,7 +25,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """``softmax(scale · query keyᵀ + mask) value``: ``(..., L, E)``, ``(..., S, E)``, ``(..., S, V)`` to ``(..., L, V)``.
+    """``softmax(scale query keyᵀ + mask) value``: ``(..., L, E)``, ``(..., S, E)``, ``(..., S, V)`` to ``(..., L, V)``.
 
     `scale` is ``1/sqrt(E)`` by default. `attn_mask` broadcasts to ``(..., L, S)``: true where a position takes part,
     or numbers to add; `is_causal` lets position ``i`` see the keys up to ``i``, and excludes a mask. A row that sees

@@ -150,10 +150,9 @@ class _Sampler:
     def _found(self, places: Sequence[Tensor]) -> Tensor:
         """The elements at whole-numbered places ``(N, ...)``, read at the edge where outside: ``(N, C, ...)``."""
         low, high = (-1, 0) if self.padding_mode == "zeros" else (0, -1)
-        index = self.origin
+        index: Any = self.origin
         for place, size, stride in zip(places, self.sizes, self.strides, strict=True):
             index = index + _confined(place, low, size + high).long() * stride
-        assert isinstance(index, Tensor)
         batch, channels = self.rows.shape[:2]
         flat = index.flatten(1).unsqueeze(1).expand(batch, channels, -1)
         return self.rows.gather(2, flat).reshape(batch, channels, *index.shape[1:])

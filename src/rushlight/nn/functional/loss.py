@@ -370,17 +370,16 @@ def gaussian_nll_loss(
     if isinstance(var, float):
         if var < 0:
             raise ValueError(f"var has negative entry/entries: {var}")
-        var = rushlight.full_like(input, var)
+        variance: Tensor = rushlight.full_like(input, var)
     elif rushlight.any(var < 0):
         raise ValueError("var has negative entry/entries")
-    if var.shape != input.shape:
-        var = _fitted_variance(input, var)
+    else:
+        variance = (var if var.shape == input.shape else _fitted_variance(input, var)).clone()
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid for reduction")
-    var = var.clone()
     with rushlight.no_grad():
-        var.clamp_(min=eps)
-    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+        variance.clamp_(min=eps)
+    loss = 0.5 * (variance.log() + (input - target) ** 2 / variance)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
     return _reduced(loss, reduction)

@@ -214,7 +214,8 @@ def _in_projection_packed(
         b_q, b_kv = (None, None) if bias is None else bias.split(sizes)
         k, v = linear(key, w_kv, b_kv).chunk(2, -1)
         return linear(query, w_q, b_q), k, v
-    return _in_projection(query, key, value, *weight.chunk(3), bias)
+    w_q, w_k, w_v = weight.chunk(3)
+    return _in_projection(query, key, value, w_q, w_k, w_v, bias)
 
 
 def _in_projection(

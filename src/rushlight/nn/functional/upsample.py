@@ -233,7 +233,7 @@ def _weight_table(
     length: int, size: int, scale: float | None, kernel: str, align_corners: bool, double: bool
 ) -> tuple[_Places, _Reals]:
     """Places and weights of the two (linear) or four (bicubic) neighbours of each output element."""
-    real = np.float64 if double else np.float32
+    real: Any = np.float64 if double else np.float32
     step = _step(length, size, scale, align_corners, real)
     target = np.arange(size).astype(real)
     source = target * step if align_corners else (target + real(0.5)) * step - real(0.5)
