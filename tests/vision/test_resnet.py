@@ -109,6 +109,26 @@ def test_initial_values():
     assert torch.equal(models.resnet18().fc.weight, model.fc.weight)
 
 
+# What PyTorch 2.13 gives after manual_seed(0): layers draw in the order of their construction, convolutions again.
+SEEDED = {
+    "resnet18": [[0.0241097, 0.0075288, 0.0466584], [0.0732458, -0.0062246, -0.0803734], [-0.0173277, -0.0431646]],
+    "resnet50": [[-0.0585507, 0.0245902, 0.0291172], [0.0001409, -0.068288, -0.0961237], [-0.013495, 0.0190061]],
+}
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_initial_values_are_pytorchs(name):
+    torch.manual_seed(0)
+    model = getattr(models, name)()
+    values = [
+        model.conv1.weight[0, 0, 0, :3].tolist(),
+        model.layer2[0].downsample[0].weight[5, :3, 0, 0].tolist(),
+        model.fc.bias[:2].tolist(),
+    ]
+    for got, expected in zip(values, SEEDED[name], strict=True):
+        assert got == pytest.approx(expected, abs=1e-6)
+
+
 def test_residuals_that_begin_at_zero():
     model = models.resnet18(zero_init_residual=True)
     blocks = [m for m in model.modules() if isinstance(m, resnet.BasicBlock)]
