@@ -370,8 +370,10 @@ def test_standard_gamma(name: str, alpha: float) -> None:
 
 
 @pytest.mark.parametrize("name", ["float32", "float64"])
-def test_dirichlet_of_short_rows(name: str) -> None:
-    run(lambda t: t._sample_dirichlet(t.linspace(0.1, 3, 35).reshape(5, 7).to(dtype(t, name))))
+@pytest.mark.parametrize("n", [1, 2, 4, 5, 7, 8, 17, 40, 100, 255])
+def test_dirichlet_of_short_rows(name: str, n: int) -> None:
+    run(lambda t: t._sample_dirichlet(t.linspace(0.1, 3, 5 * n).reshape(5, n).to(dtype(t, name))))
+    run(lambda t: t._sample_dirichlet(t.linspace(0.1, 3, n).to(dtype(t, name))))
 
 
 @pytest.mark.parametrize("name", FLOATS)

@@ -147,6 +147,25 @@ void fill_gamma(MersenneTwister& generator, T* out, const T* alpha, std::int64_t
     out[i] = std::max(std::numeric_limits<T>::min(), T(sample_gamma(generator, alpha[i])));
 }
 
+namespace {
+
+// A sum in the order of PyTorch's: four vectors of four lanes run along the row, whole vectors that are left over go to
+// the first, the vectors are added, and then numbers that are left over, before the lanes.
+double sum_row(const double* numbers, std::int64_t n) {
+  constexpr std::int64_t lanes = 4, vectors = 4;
+  std::array<std::array<double, lanes>, vectors> partial{};
+  const std::int64_t whole = n / lanes, together = whole / vectors * vectors;
+  for (std::int64_t v = 0; v < whole; ++v)
+    for (std::int64_t k = 0; k < lanes; ++k)
+      partial[std::size_t(v < together ? v % vectors : 0)][std::size_t(k)] += numbers[v * lanes + k];
+  double sum = 0;
+  for (std::int64_t i = whole * lanes; i < n; ++i) sum += numbers[i];
+  for (std::size_t k = 0; k < lanes; ++k) sum += partial[0][k] + partial[1][k] + partial[2][k] + partial[3][k];
+  return sum;
+}
+
+}  // namespace
+
 template <class T>
 void fill_dirichlet(MersenneTwister& generator, T* out, const T* alpha, std::int64_t rows, std::int64_t n) {
   std::vector<double> gamma(std::size_t(rows * n));
@@ -154,8 +173,7 @@ void fill_dirichlet(MersenneTwister& generator, T* out, const T* alpha, std::int
   const T largest = std::nextafter(T(1), T(0));
   for (std::int64_t row = 0; row < rows; ++row, out += n) {
     const double* numbers = gamma.data() + row * n;
-    double sum = 0;
-    for (std::int64_t i = 0; i < n; ++i) sum += numbers[i];
+    const double sum = sum_row(numbers, n);
     for (std::int64_t i = 0; i < n; ++i)
       out[i] = std::min(largest, std::max(std::numeric_limits<T>::min(), T(numbers[i] / sum)));
   }

@@ -39,9 +39,9 @@ template <class T>
 void fill_gamma(MersenneTwister& generator, T* out, const T* alpha, std::int64_t n);
 
 /// torch._sample_dirichlet of `rows` rows of `n` shapes each: gamma numbers in double, divided by the sum of their row,
-/// kept within the smallest normal number of T and the largest below 1. The sum runs from left to right; PyTorch adds
-/// rows of 8 and more in another order, so there the last bits of doubles may differ (the generator's state does not).
-/// T: float, double.
+/// kept within the smallest normal number of T and the largest below 1. The sum has PyTorch's order for n < 256; longer
+/// rows are added in another, so there the last bits of doubles may differ (the generator's state does not). T: float,
+/// double.
 template <class T>
 void fill_dirichlet(MersenneTwister& generator, T* out, const T* alpha, std::int64_t rows, std::int64_t n);
 
