@@ -1,17 +1,22 @@
 #include "kernels/gemm.h"
 
 #include <algorithm>
-#include <cstring>
-#include <vector>
+#include <complex>
+#include <memory>
 
 #include "kernels/parallel.h"
 
 // scipy-openblas32 prefixes its symbols
 extern "C" {
-void scipy_cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
-void scipy_cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double* a, int lda, const double* b, int ldb, double beta, double* c, int ldc);
-void scipy_cblas_sgemv(int order, int trans, int m, int n, float alpha, const float* a, int lda, const float* x, int incx, float beta, float* y, int incy);
-void scipy_cblas_dgemv(int order, int trans, int m, int n, double alpha, const double* a, int lda, const double* x, int incx, double beta, double* y, int incy);
+#define RUSHLIGHT_BLAS(p, T, S)                                                                                                               \
+  void scipy_cblas_##p##gemm(int order, int ta, int tb, int m, int n, int k, S alpha, const T* a, int lda, const T* b, int ldb, S beta, T* c, \
+                             int ldc);                                                                                                        \
+  void scipy_cblas_##p##gemv(int order, int trans, int m, int n, S alpha, const T* a, int lda, const T* x, int incx, S beta, T* y, int incy);
+RUSHLIGHT_BLAS(s, float, float)
+RUSHLIGHT_BLAS(d, double, double)
+RUSHLIGHT_BLAS(c, void, const void*)
+RUSHLIGHT_BLAS(z, void, const void*)
+#undef RUSHLIGHT_BLAS
 void scipy_openblas_set_num_threads(int n);
 char* scipy_openblas_get_config();
 }
@@ -20,8 +25,39 @@ namespace rushlight {
 namespace {
 
 constexpr int row_major = 101, plain = 111, transposed = 112;
+/// Multiplications that are worth another thread: about 20 µs of work.
+constexpr double thread_work = 1 << 19;
+/// Above this other threads of the interpreter may run meanwhile.
+constexpr double unlock_work = 1e5;
+/// Rows or columns of the result that stay together when it is cut: BLAS works in tiles of this order.
+constexpr std::int64_t tile = 32;
 
-bool fits_int(std::int64_t v) { return v <= 0x7fffffff; }
+[[maybe_unused]] const bool one_blas_thread = (scipy_openblas_set_num_threads(1), true);
+
+template <class T>
+struct Blas;
+#define RUSHLIGHT_BLAS(T, p, address)                                                                                                            \
+  template <>                                                                                                                                 \
+  struct Blas<T> {                                                                                                                            \
+    static void gemm(int ta, int tb, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc) {         \
+      scipy_cblas_##p##gemm(row_major, ta, tb, m, n, k, address alpha, a, lda, b, ldb, address beta, c, ldc);                                 \
+    }                                                                                                                                         \
+    static void gemv(int trans, int m, int n, T alpha, const T* a, int lda, const T* x, int incx, T beta, T* y, int incy) {                   \
+      scipy_cblas_##p##gemv(row_major, trans, m, n, address alpha, a, lda, x, incx, address beta, y, incy);                                   \
+    }                                                                                                                                         \
+  };
+RUSHLIGHT_BLAS(float, s, )
+RUSHLIGHT_BLAS(double, d, )
+RUSHLIGHT_BLAS(std::complex<float>, c, &)
+RUSHLIGHT_BLAS(std::complex<double>, z, &)
+#undef RUSHLIGHT_BLAS
+
+double work_of(const MatrixView& a, const MatrixView& b) { return double(a.rows) * double(a.cols) * double(b.cols); }
+MatrixView turned(const MatrixView& m) { return {m.data, m.cols, m.rows, m.col_stride, m.row_stride}; }
+template <class T>
+MatrixView part(const MatrixView& m, std::int64_t row, std::int64_t rows, std::int64_t col, std::int64_t cols) {
+  return {static_cast<T*>(m.data) + row * m.row_stride + col * m.col_stride, rows, cols, m.row_stride, m.col_stride};
+}
 
 /// Leading dimension and transposition with which row-major BLAS reads the matrix.
 struct Layout {
@@ -33,55 +69,102 @@ Layout layout_of(const MatrixView& m) {
   return {transposed, int(std::max<std::int64_t>(m.cols == 1 ? m.rows : m.col_stride, std::max<std::int64_t>(m.rows, 1)))};
 }
 
-template <class T>
-std::vector<T> pack(MatrixView& m) {
-  std::vector<T> copy(std::size_t(m.rows * m.cols));
-  auto* from = static_cast<const T*>(m.data);
+/// A row-major copy of `m` in another type, to which the view is turned.
+template <class To, class From>
+std::unique_ptr<To[]> pack(MatrixView& m) {
+  auto copy = std::make_unique_for_overwrite<To[]>(std::size_t(m.rows * m.cols));
+  auto* from = static_cast<const From*>(m.data);
   for (std::int64_t i = 0; i < m.rows; ++i)
-    for (std::int64_t j = 0; j < m.cols; ++j) copy[std::size_t(i * m.cols + j)] = from[i * m.row_stride + j * m.col_stride];
-  m = {copy.data(), m.rows, m.cols, m.cols, 1};
+    for (std::int64_t j = 0; j < m.cols; ++j) copy[std::size_t(i * m.cols + j)] = To(from[i * m.row_stride + j * m.col_stride]);
+  m = {copy.get(), m.rows, m.cols, m.cols, 1};
   return copy;
 }
 
+bool readable(const MatrixView& m) { return blas_layout(m.rows, m.cols, m.row_stride, m.col_stride); }
+
+/// On this thread; a and b readable by BLAS, c with rows (or columns) that run on.
 template <class T>
-void blas(MatrixView a, MatrixView b, const MatrixView& c, double alpha, double beta) {
-  std::vector<T> pa, pb;
-  if (!blas_layout(a.rows, a.cols, a.row_stride, a.col_stride)) pa = pack<T>(a);
-  if (!blas_layout(b.rows, b.cols, b.row_stride, b.col_stride)) pb = pack<T>(b);
-  check(fits_int(a.rows) && fits_int(a.cols) && fits_int(b.cols), "matrices beyond 2^31 rows or columns are not supported by the matrix product");
+void one_product(MatrixView a, MatrixView b, MatrixView c, T alpha, T beta) {
+  if ((a.rows == 1 && b.cols > 1) || (c.col_stride != 1 && c.cols > 1)) {
+    MatrixView left = turned(b);
+    b = turned(a), a = left, c = turned(c);
+  }
   Layout la = layout_of(a), lb = layout_of(b);
-  auto *pa_ = static_cast<const T*>(a.data), *pb_ = static_cast<const T*>(b.data);
+  auto *pa = static_cast<const T*>(a.data), *pb = static_cast<const T*>(b.data);
   auto* pc = static_cast<T*>(c.data);
-  bool big = double(a.rows) * double(a.cols) * double(b.cols) > 1e5;
-  void* lock = big ? lock_release() : nullptr;
-  if (b.cols == 1 && a.rows > 1) {
-    int m = la.trans == plain ? int(a.rows) : int(a.cols), n = la.trans == plain ? int(a.cols) : int(a.rows);
-    int incx = b.rows == 1 ? 1 : int(b.row_stride), incy = int(c.rows == 1 ? 1 : c.row_stride);
-    if constexpr (std::is_same_v<T, float>)
-      scipy_cblas_sgemv(row_major, la.trans, m, n, float(alpha), pa_, la.ld, pb_, incx, float(beta), pc, incy);
-    else
-      scipy_cblas_dgemv(row_major, la.trans, m, n, alpha, pa_, la.ld, pb_, incx, beta, pc, incy);
+  if (b.cols == 1) {
+    std::int64_t step = c.rows == 1 ? 1 : c.row_stride;
+    if (beta == T(0))  // what lies there may be a NaN, which gemv would keep
+      for (std::int64_t i = 0; i < c.rows; ++i) pc[i * step] = T(0);
+    int m = int(la.trans == plain ? a.rows : a.cols), n = int(la.trans == plain ? a.cols : a.rows);
+    Blas<T>::gemv(la.trans, m, n, alpha, pa, la.ld, pb, int(b.rows == 1 ? 1 : b.row_stride), beta, pc, int(step));
   } else {
     int ldc = int(std::max<std::int64_t>(c.rows == 1 ? c.cols : c.row_stride, 1));
-    if constexpr (std::is_same_v<T, float>)
-      scipy_cblas_sgemm(row_major, la.trans, lb.trans, int(a.rows), int(b.cols), int(a.cols), float(alpha), pa_, la.ld, pb_, lb.ld, float(beta), pc, ldc);
-    else
-      scipy_cblas_dgemm(row_major, la.trans, lb.trans, int(a.rows), int(b.cols), int(a.cols), alpha, pa_, la.ld, pb_, lb.ld, beta, pc, ldc);
+    Blas<T>::gemm(la.trans, lb.trans, int(a.rows), int(b.cols), int(a.cols), alpha, pa, la.ld, pb, lb.ld, beta, pc, ldc);
   }
-  if (lock) lock_acquire(lock);
+}
+
+/// On as many threads as pay, each with rows or columns of c.
+template <class T>
+void blas(MatrixView a, MatrixView b, const MatrixView& c, T alpha, T beta) {
+  std::unique_ptr<T[]> pa, pb;
+  if (!readable(a)) pa = pack<T, T>(a);
+  if (!readable(b)) pb = pack<T, T>(b);
+  double work = work_of(a, b);
+  bool by_rows = a.rows >= b.cols;
+  std::int64_t tiles = ((by_rows ? a.rows : b.cols) + tile - 1) / tile;
+  if (work < 2 * thread_work || tiles < 2 || num_threads() == 1 || in_parallel()) {
+    void* lock = work > unlock_work && !in_parallel() ? lock_release() : nullptr;
+    one_product<T>(a, b, c, alpha, beta);
+    if (lock) lock_acquire(lock);
+    return;
+  }
+  auto grain = std::max<std::int64_t>(1, std::int64_t(thread_work / (work / double(tiles))));
+  parallel_for(tiles, grain, [&](std::int64_t begin, std::int64_t end) {
+    begin *= tile, end *= tile;
+    if (by_rows) {
+      std::int64_t n = std::min(end, a.rows) - begin;
+      one_product<T>(part<T>(a, begin, n, 0, a.cols), b, part<T>(c, begin, n, 0, c.cols), alpha, beta);
+    } else {
+      std::int64_t n = std::min(end, b.cols) - begin;
+      one_product<T>(a, part<T>(b, 0, b.rows, begin, n), part<T>(c, 0, c.rows, begin, n), alpha, beta);
+    }
+  });
 }
 
 template <class T>
-void loops(const MatrixView& a, const MatrixView& b, const MatrixView& c, double alpha, double beta) {
+void through_float(MatrixView a, MatrixView b, const MatrixView& c, float alpha, float beta) {
+  auto pa = pack<float, T>(a), pb = pack<float, T>(b);
+  MatrixView wide = c;
+  auto sums = pack<float, T>(wide);
+  blas<float>(a, b, wide, alpha, beta);
+  for (std::int64_t i = 0; i < c.rows; ++i)
+    for (std::int64_t j = 0; j < c.cols; ++j) static_cast<T*>(c.data)[i * c.row_stride + j * c.col_stride] = T(sums[std::size_t(i * c.cols + j)]);
+}
+
+/// Integers, which wrap around, and products over no elements.
+template <class T>
+void loops(const MatrixView& a, const MatrixView& b, const MatrixView& c, T alpha, T beta) {
   auto *x = static_cast<const T*>(a.data), *y = static_cast<const T*>(b.data);
   auto* z = static_cast<T*>(c.data);
-  for (std::int64_t i = 0; i < a.rows; ++i)
+  for (std::int64_t i = 0; i < a.rows; ++i) {
     for (std::int64_t j = 0; j < b.cols; ++j) {
-      T sum = T(0);
-      for (std::int64_t k = 0; k < a.cols; ++k) sum = T(sum + x[i * a.row_stride + k * a.col_stride] * y[k * b.row_stride + j * b.col_stride]);
       T& out = z[i * c.row_stride + j * c.col_stride];
-      out = T(sum * T(alpha) + (beta == 0 ? T(0) : T(out * T(beta))));
+      out = beta == T(0) ? T(0) : T(out * beta);
     }
+    for (std::int64_t k = 0; k < a.cols; ++k) {
+      T factor = T(alpha * x[i * a.row_stride + k * a.col_stride]);
+      for (std::int64_t j = 0; j < b.cols; ++j) {
+        T& out = z[i * c.row_stride + j * c.col_stride];
+        out = T(out + factor * y[k * b.row_stride + j * b.col_stride]);
+      }
+    }
+  }
+}
+
+void check_extents(const MatrixView& a, const MatrixView& b) {
+  constexpr std::int64_t most = 0x7fffffff;
+  check(a.rows <= most && a.cols <= most && b.cols <= most, "matrices beyond 2^31 rows or columns are not supported by the matrix product");
 }
 
 }  // namespace
@@ -90,14 +173,37 @@ bool blas_layout(std::int64_t rows, std::int64_t cols, std::int64_t rs, std::int
   return ((cs == 1 || cols == 1) && (rs >= std::max<std::int64_t>(cols, 1) || rows == 1)) || ((rs == 1 || rows == 1) && (cs >= std::max<std::int64_t>(rows, 1) || cols == 1));
 }
 
-void gemm(DType dtype, const MatrixView& a, const MatrixView& b, const MatrixView& c, double alpha, double beta) {
+void gemm(DType dtype, const MatrixView& a, const MatrixView& b, const MatrixView& c, const Scalar& alpha, const Scalar& beta) {
   if (c.rows == 0 || c.cols == 0) return;
-  if (dtype == DType::Float32 && a.cols) return blas<float>(a, b, c, alpha, beta);
-  if (dtype == DType::Float64 && a.cols) return blas<double>(a, b, c, alpha, beta);
-  visit_dtype(dtype, [&]<class T>() { loops<T>(a, b, c, alpha, beta); });
+  check_extents(a, b);
+  visit_dtype(dtype, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>)
+      loops<T>(a, b, c, alpha.to<T>(), beta.to<T>());
+    else if (a.cols == 0)
+      loops<T>(a, b, c, alpha.to<T>(), beta.to<T>());
+    else if constexpr (sizeof(T) == 2)
+      through_float<T>(a, b, c, alpha.to<float>(), beta.to<float>());
+    else
+      blas<T>(a, b, c, alpha.to<T>(), beta.to<T>());
+  });
 }
 
-void set_blas_threads(int n) { scipy_openblas_set_num_threads(n); }
+void gemm_batch(DType dtype, std::int64_t count, const MatrixView& a, const MatrixView& b, const MatrixView& c, const std::int64_t (&steps)[3], const Scalar& alpha,
+                const Scalar& beta) {
+  check_extents(a, b);
+  auto at = [&](const MatrixView& m, std::int64_t i, int which) {
+    return MatrixView{static_cast<std::byte*>(m.data) + i * steps[which] * item_size(dtype), m.rows, m.cols, m.row_stride, m.col_stride};
+  };
+  auto run = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) gemm(dtype, at(a, i, 0), at(b, i, 1), at(c, i, 2), alpha, beta);
+  };
+  double work = work_of(a, b);
+  if (count >= num_threads())
+    parallel_for(count, std::max<std::int64_t>(1, std::int64_t(thread_work / std::max(work, 1.0))), run);
+  else
+    run(0, count);
+}
+
 const char* blas_config() { return scipy_openblas_get_config(); }
 
 }  // namespace rushlight

@@ -8,6 +8,7 @@
 #include "operators/factory.h"
 #include "operators/index.h"
 #include "operators/join.h"
+#include "operators/linear.h"
 #include "operators/matmul.h"
 #include "operators/pointwise.h"
 #include "operators/random.h"

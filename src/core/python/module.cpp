@@ -63,7 +63,6 @@ nb::dict build_info() {
 
 void threads(int n) {
   set_num_threads(n);
-  set_blas_threads(n);
 }
 
 }  // namespace

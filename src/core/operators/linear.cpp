@@ -1,0 +1,84 @@
+#include "operators/linear.h"
+
+#include "operators/operators.h"
+#include "operators/registry.h"
+
+namespace rushlight {
+namespace {
+
+/// All dimensions but the last as rows.
+TensorRef rows_of(const Tensor& t) {
+  if (t.ndim == 2) return TensorRef(const_cast<Tensor*>(&t));
+  std::int64_t width = t.size(t.ndim - 1);
+  return reshape(t, Dims{count_elements(t.sizes().first(std::size_t(t.ndim - 1))), width});
+}
+
+template <class T>
+void repeat_row(T* out, std::int64_t rows, std::int64_t cols, const T* row, std::int64_t step) {
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < cols; ++j) out[i * cols + j] = row[j * step];
+}
+
+/// The product lands on copies of the bias, which BLAS adds to while the tile is in registers.
+TensorRef affine(const Tensor& x, const Tensor& weight, const Tensor* bias) {
+  std::int64_t n = x.size(0), outs = weight.size(0);
+  TensorRef out = empty(Dims{n, outs}, x.dtype);
+  if (bias) visit_width(x.item_size(), [&]<class T>() { repeat_row(out->write_as<T>(), n, outs, bias->read_as<T>(), bias->stride(0)); });
+  MatrixView turned{const_cast<std::byte*>(weight.read()), weight.size(1), outs, weight.stride(1), weight.stride(0)};
+  gemm(x.dtype, matrix(x, x.read()), turned, matrix(*out, out->write()), 1.0, bias ? 1.0 : 0.0);
+  return out;
+}
+
+void check_linear(const Tensor& input, const Tensor& weight, const Tensor* bias) {
+  check(input.dtype == weight.dtype, "expected m1 and m2 to have the same dtype, but got: ", type_text(input.dtype), " != ", type_text(weight.dtype));
+  check(!bias || bias->dtype == weight.dtype, "self and mat2 must have the same dtype, but got ", bias ? info(bias->dtype).scalar_name : "", " and ", info(weight.dtype).scalar_name);
+  std::int64_t width = input.size(input.ndim - 1);
+  check_matrices_fit(width ? input.numel / width : 0, width, weight.size(1), weight.size(0));
+  check_multipliable(input.dtype, "addmm_impl_cpu_");
+}
+
+}  // namespace
+
+TensorRef linear(const Tensor& input, const Tensor& weight, const Tensor* bias) {
+  check(input.ndim > 0 && weight.ndim > 0, "both arguments to linear need to be at least 1D, but they are ", int(input.ndim), "D and ", int(weight.ndim), "D");
+  check(weight.ndim <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", int(weight.ndim), "D");
+  if (weight.ndim == 1) {
+    check(!bias, "mat2 must be a matrix, got 1-D tensor");
+    return matmul(input, weight);
+  }
+  check_linear(input, weight, bias);
+  Dims sizes(input.sizes());
+  sizes.back() = weight.size(0);
+  if (bias && (bias->ndim != 1 || bias->size(0) != weight.size(0))) {
+    if (bias->ndim <= 1) expand(*bias, sizes);  // refuses by PyTorch's words what does not fit
+    return add(*linear(input, weight, nullptr), *bias);
+  }
+  TensorRef out;
+  if (input.ndim == 2) {
+    out = affine(input, weight, bias);
+  } else {
+    GradScope off(false);
+    out = view(*affine(*rows_of(input), weight, bias), sizes);
+  }
+  const char* name = bias ? "AddmmBackward0" : "MmBackward0";
+  if (!bias)
+    return record(name, std::move(out), {&input, &weight}, {save_in(input, 0), save_in(weight, 1)}, [](Vjp& v) {
+      if (v.needs(0)) v.set(0, linear(*v.grad(), *adjoint(*v.saved(1)), nullptr));
+      if (v.needs(1)) v.set(1, mm(*transpose(*rows_of(*v.grad()), 0, 1), *conjugate(*rows_of(*v.saved(0)))));
+    });
+  return record(name, std::move(out), {bias, &input, &weight}, {save_in(input, 1), save_in(weight, 2)}, [](Vjp& v) {
+    if (v.needs(0)) v.set(0, sum(*rows_of(*v.grad()), Dims{0}));
+    if (v.needs(1)) v.set(1, linear(*v.grad(), *adjoint(*v.saved(1)), nullptr));
+    if (v.needs(2)) v.set(2, mm(*transpose(*rows_of(*v.grad()), 0, 1), *conjugate(*rows_of(*v.saved(0)))));
+  });
+}
+
+namespace {
+
+const Define linear_layer[] = {
+    {"linear(Tensor input, Tensor weight, Tensor? bias=None)", &linear, NnFunction,
+     "input weight^T + bias for input (*, in), weight (out, in) and bias (out): (*, out). Shapes that do not fit and differing dtypes raise RuntimeError."},
+};
+
+}  // namespace
+}  // namespace rushlight
