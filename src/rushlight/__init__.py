@@ -9,7 +9,10 @@ from .operators import wiring as _wiring  # noqa: F401  # isort: skip  (declares
 from ._constants import *  # noqa: F403  # isort: skip
 from ._missing import lazy_module
 from ._C import *  # noqa: F403  # isort: skip  (now with the declared operators)
-globals().update({name: getattr(_C, name) for name in _C._operator_names if name[0] == "_" and hasattr(_C, name)})  # not in *
+
+globals().update(
+    {name: getattr(_C, name) for name in _C._operator_names if name[0] == "_" and hasattr(_C, name)}
+)  # not in *
 from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are written in Python)
 from ._creation import *  # noqa: F403  # isort: skip
 from ._tensor_str import set_printoptions as set_printoptions
@@ -59,6 +62,27 @@ _SUBMODULES = (
     "xpu",
 )
 _ELSEWHERE = {
+    **dict.fromkeys(("cdist", "cosine_similarity", "pairwise_distance", "pdist"), "rushlight.nn.functional.distance"),
+    **dict.fromkeys(
+        ("channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"),
+        "rushlight.nn.functional.shuffle",
+    ),
+    **dict.fromkeys(
+        (
+            "cosine_embedding_loss",
+            "ctc_loss",
+            "hinge_embedding_loss",
+            "kl_div",
+            "margin_ranking_loss",
+            "poisson_nll_loss",
+            "triplet_margin_loss",
+        ),
+        "rushlight.nn.functional.by_number",
+    ),
+    **dict.fromkeys(
+        ("gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"),
+        "rushlight.nn.functional.rnn",
+    ),
     "save": "rushlight.serialization",
     "load": "rushlight.serialization",
     "compile": "rushlight.compiler",

@@ -373,7 +373,8 @@ def test_to_without_a_dtype_changes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("args", "error"), [((torch.int32,), TypeError), (("cpu", torch.bool), TypeError), ((torch.float64, torch.float64), TypeError)]
+    ("args", "error"),
+    [((torch.int32,), TypeError), (("cpu", torch.bool), TypeError), ((torch.float64, torch.float64), TypeError)],
 )
 def test_to_refuses(args, error):
     net = Net()

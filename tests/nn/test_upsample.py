@@ -289,3 +289,18 @@ def test_gumbel_softmax():
     np.testing.assert_allclose(hard.mean(0).detach().numpy(), [0.2, 0.3, 0.5], atol=0.05)
     (hard * torch.arange(3.0)).sum().backward()
     assert logits.grad.abs().sum().item() > 0
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.0, float("inf")])
+def test_all_distances(p):
+    for rows in (3, 30):
+        a, b = draw(2, rows, 3), draw(4, 3, seed=1)
+        a[0, 0] = b[0]
+        expected = [[[np.linalg.norm(u - v, p) for v in b.numpy()] for u in part] for part in a.numpy()]
+        close(torch.cdist(a, b, p), expected, atol=1e-7)
+    leaf = b.clone().requires_grad_()
+    torch.cdist(leaf, b, p).sum().backward()
+    assert bool(leaf.grad.isfinite().all())
+    assert gradcheck(lambda a, b: torch.cdist(a, b, p), (draw(3, 2, grad=True), draw(2, 2, seed=1, grad=True)))
+    with pytest.raises(RuntimeError, match="X1: 3 X2: 2"):
+        torch.cdist(a, b[:, :2])

@@ -350,3 +350,17 @@ def test_adaptive_softmax():
     same_error(refused, x, t[:3], phrase="same size in the batch dimension")
     same_error(refused, x, torch.full((30,), 20), phrase="Target values should be in [0, 19]")
     same_error(refused, x, torch.zeros(30, 2).long(), phrase="0D or 1D target tensor expected")
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+def test_operators_that_take_the_reductions_number(reduction):
+    a, b, c = randn(5, 4), randn(5, 4), randn(5, 4)
+    same("cosine_embedding_loss", a, b, signs(5), 0.1, reduction)
+    same("hinge_embedding_loss", a, signs(5, 4), 0.5, reduction)
+    same("margin_ranking_loss", a, b, signs(5, 4), 0.2, reduction)
+    same("triplet_margin_loss", a, b, c, 0.7, 3.0, swap=True, reduction=reduction)
+    same("kl_div", a, rand(5, 4), reduction)
+    same("kl_div", a, b, reduction, log_target=True)
+    same("poisson_nll_loss", a, rand(5, 4), True, True, 1e-8, reduction)
+    logp = randn(5, 2, 4).log_softmax(-1).detach().requires_grad_()
+    same("ctc_loss", logp, torch.tensor([[1, 2], [1, 3]]), (5, 4), (2, 2), 0, reduction, True)

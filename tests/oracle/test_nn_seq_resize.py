@@ -331,3 +331,20 @@ def test_gumbel_softmax():
         same(F + "gumbel_softmax", randn(4, 3), seed=5, **options)
         same(F + "gumbel_softmax", randn(4, 3, dtype=torch.float32), seed=6, **options)
     same_warning(F + "gumbel_softmax", randn(4, 3), eps=1e-3, phrase="`eps` parameter is deprecated")
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, float("inf")])
+def test_all_distances(p):
+    for a, b in [((3, 2), (4, 2)), ((2, 1, 3, 2), (4, 5, 2)), ((30, 3), (27, 3)), ((0, 2), (3, 2))]:
+        for mode in ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
+            same("cdist", randn(*a), randn(*b), p, mode)
+    same("cdist", randn(4, 0, grad=False), randn(3, 0, grad=False), p)
+
+
+def test_all_distances_refusals():
+    same_error("cdist", randn(3), randn(3, 2), phrase="cdist only supports at least 2D tensors, X1 got: 1D")
+    same_error("cdist", randn(3, 2), randn(3, 4), phrase="the same number of columns. X1: 2 X2: 4")
+    same_error("cdist", randn(3, 2), randn(3, 2), -1.0, phrase="cdist only supports non-negative p values")
+    same_error("cdist", torch.ones(3, 2).long(), randn(3, 2), phrase="cdist only supports floating-point dtypes, X1")
+    same_error("cdist", randn(3, 2), randn(3, 2).float(), phrase="expected scalar type")
+    same_error("cdist", randn(3, 2), randn(3, 2), 2.0, "x", phrase="x is not a valid value for compute_mode")

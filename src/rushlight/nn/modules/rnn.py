@@ -10,7 +10,6 @@ import rushlight
 from rushlight import Tensor
 
 from .. import init
-from ..functional import rnn as _sequence
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .module import Module
@@ -18,12 +17,6 @@ from .module import Module
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-_FUNCTIONS = {
-    "LSTM": _sequence.lstm,
-    "GRU": _sequence.gru,
-    "RNN_TANH": _sequence.rnn_tanh,
-    "RNN_RELU": _sequence.rnn_relu,
-}
 
 
 def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
@@ -216,7 +209,7 @@ class RNNBase(Module):
             if not batched:
                 hx = self._batch_of_one(hx)
         self.check_forward_args(input, hx, None)
-        output, *last = _FUNCTIONS[self.mode](
+        output, *last = getattr(rushlight, self.mode.lower())(
             input,
             hx,
             self._flat_weights,
@@ -240,7 +233,7 @@ class RNNBase(Module):
             self._check_state_dim(hx, True)
             hx = self.permute_hidden(hx, sorted_indices)
         self.check_forward_args(data, hx, batch_sizes)
-        output, *last = _FUNCTIONS[self.mode](
+        output, *last = getattr(rushlight, self.mode.lower())(
             data,
             batch_sizes,
             hx,
@@ -427,9 +420,9 @@ class RNNCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity == "tanh":
-            return self._step(_sequence.rnn_tanh_cell, input, hx)
+            return self._step(rushlight.rnn_tanh_cell, input, hx)
         if self.nonlinearity == "relu":
-            return self._step(_sequence.rnn_relu_cell, input, hx)
+            return self._step(rushlight.rnn_relu_cell, input, hx)
         raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
 
 
@@ -447,7 +440,7 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._step(_sequence.gru_cell, input, hx)
+        return self._step(rushlight.gru_cell, input, hx)
 
 
 class LSTMCell(RNNCellBase):
@@ -476,5 +469,5 @@ class LSTMCell(RNNCellBase):
             hx = (zeros, zeros)
         elif not batched:
             hx = (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
-        h, c = _sequence.lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        h, c = rushlight.lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
