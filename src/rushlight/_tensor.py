@@ -137,6 +137,24 @@ def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return _C.where(condition, self, other)
 
 
+def _adjoint(self: Tensor) -> Tensor:
+    """Matrices transposed and conjugated."""
+    if self.dim() == 1:
+        raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return self.adjoint()
+
+
+def _adjoint_matrix(self: Tensor) -> Tensor:
+    """A matrix transposed and conjugated."""
+    n = self.dim()
+    if n not in (0, 2):
+        batches = "" if n < 2 else " For batches of matrices, consider using tensor.mH"
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor.{batches}")
+    return self.adjoint()
+
+
+Tensor.mH = property(_adjoint)
+Tensor.H = property(_adjoint_matrix)
 Tensor.__array_priority__ = 1000
 
 

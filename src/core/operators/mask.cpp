@@ -4,9 +4,6 @@
 
 namespace rushlight {
 
-/// embedding: Python's UserWarning.
-void warn(const std::string& message);
-
 namespace {
 
 TensorRef as_mask(const Tensor& condition) {

@@ -6,11 +6,7 @@
 namespace rushlight {
 
 Reduced::Reduced(const Tensor& t, IntSpan named, bool all_if_empty) {
-  for (auto d : named) {
-    int w = wrap_dim(d, t.ndim);
-    check(!((mask >> w) & 1), "dim ", w, " appears multiple times in the list of dims");
-    mask |= std::uint64_t(1) << w;
-  }
+  mask = dim_mask(named, t.ndim);
   if (named.empty() && all_if_empty) mask = t.ndim ? ~std::uint64_t(0) >> (64 - t.ndim) : 0;
   for (int i = 0; i < t.ndim; ++i) {
     bool gone = (mask >> i) & 1;

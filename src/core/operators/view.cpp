@@ -6,25 +6,9 @@
 #include "kernels/nest.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
+#include "operators/view_form.h"
 
 namespace rushlight {
-namespace {
-
-/// A window of `t`'s storage, followed by autograd.
-TensorRef window(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64_t offset, Creation creation = Creation::Default) {
-  TensorRef out = make_tensor(Ref<Storage>(t.storage), t.dtype, sizes, strides, offset);
-  mark_view(*out, const_cast<Tensor&>(t), creation);
-  return out;
-}
-
-/// Views whose derivative is another arrangement of the gradient.
-template <class F>
-TensorRef recorded_view(const char* name, const Tensor& t, TensorRef out, F&& derivative) {
-  if (!is_differentiable(t.dtype)) return out;
-  return record(name, std::move(out), {&t}, {}, std::forward<F>(derivative));
-}
-
-}  // namespace
 
 Dims broadcast_strides(const Tensor& t, IntSpan sizes) {
   int n = int(sizes.size()), lead = n - t.ndim;
@@ -32,6 +16,16 @@ Dims broadcast_strides(const Tensor& t, IntSpan sizes) {
   for (int i = 0; i < t.ndim; ++i)
     if (t.size(i) != 1 || sizes[std::size_t(lead + i)] == 1) strides[lead + i] = t.stride(i);
   return strides;
+}
+
+std::uint64_t dim_mask(IntSpan dims, int ndim) {
+  std::uint64_t mask = 0;
+  for (auto d : dims) {
+    int w = wrap_dim(d, ndim);
+    check(!((mask >> w) & 1), "dim ", w, " appears multiple times in the list of dims");
+    mask |= std::uint64_t(1) << w;
+  }
+  return mask;
 }
 
 TensorRef expand(const Tensor& t, IntSpan wanted) {
@@ -43,16 +37,15 @@ TensorRef expand(const Tensor& t, IntSpan wanted) {
   for (int i = n - 1; i >= 0; --i) {
     std::int64_t have = i >= lead ? t.size(i - lead) : 1;
     if (sizes[i] == -1) {
-      check(i >= lead, "expand(torch.", info(t.dtype).legacy, "{", to_string(t.sizes()), "}, size=", to_string(wanted),
-            "): the expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
+      check(i >= lead, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
       sizes[i] = have;
     }
-    check(sizes[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ", to_string(wanted));
     if (have == sizes[i]) {
       strides[i] = i >= lead ? t.stride(i - lead) : (i + 1 < n ? sizes[i + 1] * strides[i + 1] : 1);
     } else {
       check(have == 1, "The expanded size of the tensor (", sizes[i], ") must match the existing size (", have, ") at non-singleton dimension ", i,
             ".  Target sizes: ", to_string(wanted), ".  Tensor sizes: ", to_string(t.sizes()));
+      check(sizes[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ", to_string(wanted));
       strides[i] = 0;
     }
   }
@@ -60,9 +53,6 @@ TensorRef expand(const Tensor& t, IntSpan wanted) {
                        [from = Dims(t.sizes())](Vjp& v) { v.set(0, sum_to_size(*v.grad(), from)); });
 }
 
-namespace {
-
-/// Sizes with one -1 filled in.
 Dims infer_size(IntSpan wanted, std::int64_t numel) {
   Dims sizes(wanted);
   int open = -1;
@@ -72,7 +62,7 @@ Dims infer_size(IntSpan wanted, std::int64_t numel) {
       check(open < 0, "only one dimension can be inferred");
       open = i;
     } else {
-      check(sizes[i] >= 0, "invalid shape dimension ", sizes[i]);
+      check(sizes[i] >= 0, "invalid shape dimension ", sizes[i], " at index ", i, " of shape ", to_string(wanted));
       check(!__builtin_mul_overflow(known, sizes[i], &known), "shape '", to_string(wanted), "' is invalid for input of size ", numel);
     }
   }
@@ -86,6 +76,8 @@ Dims infer_size(IntSpan wanted, std::int64_t numel) {
   }
   return sizes;
 }
+
+namespace {
 
 /// Strides with which `t`'s memory reads as `sizes`; false where it needs a copy.
 bool view_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
@@ -228,31 +220,6 @@ TensorRef unsqueeze(const Tensor& t, std::int64_t dim_) {
   return recorded_view("UnsqueezeBackward0", t, window(t, sizes, strides, t.offset), [dim](Vjp& v) { v.set(0, squeeze(*v.grad(), dim)); });
 }
 
-namespace {
-void check_window(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64_t offset) {
-  check(sizes.size() == strides.size(), "mismatch in length of strides and shape");
-  check(offset >= 0, "Tensor: invalid storage offset ", offset);
-  std::int64_t reach = offset + 1, part;
-  bool overflow = false;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    check(strides[i] >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", to_string(strides));
-    if (sizes[i] == 0) return;
-    overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &part) || __builtin_add_overflow(reach, part, &reach);
-  }
-  check(!overflow && reach <= std::int64_t(t.storage->size) / t.item_size(), "setStorage: sizes ", to_string(sizes), ", strides ", to_string(strides),
-        ", storage offset ", offset, ", and itemsize ", t.item_size(), " requiring a storage size of ", overflow ? -1 : reach * t.item_size(),
-        " are out of bounds for storage of size ", t.storage->size);
-}
-}  // namespace
-
-TensorRef as_strided(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64_t offset) {
-  count_elements(sizes);
-  check_window(t, sizes, strides, offset);
-  Dims x_sizes(t.sizes()), x_strides(t.strides()), w_sizes(sizes), w_strides(strides);
-  return recorded_view("AsStridedBackward0", t, window(t, sizes, strides, offset),
-                       [=, x_offset = t.offset](Vjp& v) { v.set(0, as_strided_backward(*v.grad(), x_sizes, x_strides, x_offset, w_sizes, w_strides, offset)); });
-}
-
 TensorRef detach(const Tensor& t) {
   TensorRef out = alias(t);
   if (t.has(Volatile)) [[unlikely]]
@@ -262,34 +229,6 @@ TensorRef detach(const Tensor& t) {
 
 TensorRef alias_view(const Tensor& t) {
   return recorded_view("AliasBackward0", t, window(t, t.sizes(), t.strides(), t.offset), [](Vjp& v) { v.set(0, v.grad()); });
-}
-
-TensorList unbind(const Tensor& t, std::int64_t dim_) {
-  check_index(t.ndim > 0, "Dimension specified as ", dim_, " but tensor has no dimensions");
-  int dim = wrap_dim(dim_, t.ndim);
-  Dims sizes(t.sizes()), strides(t.strides());
-  sizes.erase(dim);
-  strides.erase(dim);
-  TensorList out;
-  for (std::int64_t i = 0; i < t.size(dim); ++i) out.push_back(window(t, sizes, strides, t.offset + i * t.stride(dim), Creation::MultiOutput));
-  if (out.empty() || !is_differentiable(t.dtype)) return out;
-  const Tensor* inputs[] = {&t};
-  record_many("UnbindBackward0", out, inputs, {}, [from = Dims(t.sizes()), dim, dtype = t.dtype](Vjp& v) {
-    TensorList parts;
-    TensorRef none;
-    for (std::int64_t i = 0; i < from[dim]; ++i) {
-      parts.push_back(v.grad(int(i)));
-      if (parts.back()) continue;
-      if (!none) {
-        Dims sizes(from);
-        sizes.erase(dim);
-        none = zeros(sizes, dtype);
-      }
-      parts.back() = none;
-    }
-    v.set(0, stack(pointers(parts), dim));
-  });
-  return out;
 }
 
 // ---- derivatives
@@ -310,122 +249,12 @@ TensorRef sum_to_size(const Tensor& t, IntSpan sizes) {
   return lead > 0 ? view(*out, sizes) : out;
 }
 
-namespace {
-/// Zeros of `sizes` with `g` written at a window; recorded as linear in g.
-template <class Window>
-TensorRef padded(const char* name, const Tensor& g, IntSpan sizes, Window window_of) {
-  TensorRef out = zeros(sizes, g.dtype);
-  {
-    GradScope off(false);
-    TensorRef at = window_of(*out);
-    copy_numbers(*at, g);
-  }
-  return record(name, out, {&g}, {}, [window_of](Vjp& v) { v.set(0, window_of(*v.grad())); });
-}
-}  // namespace
-
 TensorRef select_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t index) {
   return padded("SelectBackwardBackward0", g, sizes, [dim, index](const Tensor& t) { return select(t, dim, index); });
 }
 
 TensorRef slice_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t start, std::int64_t end, std::int64_t step) {
   return padded("SliceBackwardBackward0", g, sizes, [=](const Tensor& t) { return slice(t, dim, start, end, step); });
-}
-
-namespace {
-/// numbers[position of element] += element, element by element: windows may overlap themselves.
-void scatter_add_window(Tensor& memory, const Tensor& g, IntSpan strides, std::int64_t offset) {
-  Dims source(g.strides());
-  const std::int64_t* both[2] = {source.data(), strides.data()};
-  std::int64_t item[2] = {g.item_size(), g.item_size()};
-  char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(g.read())), reinterpret_cast<char*>(memory.write()) + offset * g.item_size()};
-  Nest nest(g.sizes(), both, item, 2);
-  visit_dtype(g.dtype, [&]<class T>() {
-    nest.run(base, 0, nest.numel, [&](char** p, std::int64_t n, const std::int64_t* steps) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        T& to = *reinterpret_cast<T*>(p[1] + i * steps[1]);
-        to = T(to + *reinterpret_cast<const T*>(p[0] + i * steps[0]));
-      }
-    });
-  });
-}
-
-std::int64_t extent_of(IntSpan sizes, IntSpan strides) {
-  std::int64_t extent = 1;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 0) return 0;
-    extent += (sizes[i] - 1) * strides[i];
-  }
-  return extent;
-}
-
-bool overlaps_itself(IntSpan sizes, IntSpan strides) {
-  Dims order(int(sizes.size()));
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return strides[std::size_t(a)] < strides[std::size_t(b)]; });
-  std::int64_t reach = 0;
-  for (auto i : order) {
-    if (sizes[std::size_t(i)] <= 1) continue;
-    if (strides[std::size_t(i)] <= reach) return true;
-    reach += (sizes[std::size_t(i)] - 1) * strides[std::size_t(i)];
-  }
-  return false;
-}
-}  // namespace
-
-TensorRef as_strided_backward(const Tensor& g, IntSpan x_sizes, IntSpan x_strides, std::int64_t x_offset, IntSpan sizes, IntSpan strides, std::int64_t offset) {
-  // the gradient of each place in memory, then read as x reads its places; a place that x shows several times gives
-  // each of them an equal share
-  std::int64_t first = std::min(x_offset, offset);
-  std::int64_t extent = std::max(x_offset - first + extent_of(x_sizes, x_strides), offset - first + extent_of(sizes, strides));
-  TensorRef memory = zeros(Dims{extent}, g.dtype);
-  if (g.numel) scatter_add_window(*memory, g, strides, offset - first);
-  Dims xs(x_sizes), xt(x_strides), ws(sizes), wt(strides);
-  if (overlaps_itself(x_sizes, x_strides)) {
-    GradScope off(false);
-    TensorRef share = zeros(Dims{extent}, g.dtype), each = ones(x_sizes, g.dtype);
-    scatter_add_window(*share, *each, x_strides, x_offset - first);
-    static PointwiseOp& divide = pointwise_op("div");
-    static PointwiseOp& larger = pointwise_op("maximum");
-    share = pointwise(larger, {Operand(share), Operand(1.0)});
-    memory = pointwise(divide, {Operand(memory), Operand(share)});
-  }
-  TensorRef out = empty(x_sizes, g.dtype);
-  {
-    GradScope off(false);
-    TensorRef seen = make_tensor(Ref<Storage>(memory->storage), g.dtype, x_sizes, x_strides, x_offset - first);
-    copy_numbers(*out, *seen);
-  }
-  return record("AsStridedBackwardBackward0", out, {&g}, {}, [=](Vjp& v) {
-    TensorRef laid = to_geometry(*v.grad(), xs, xt);
-    v.set(0, as_strided(*laid, ws, wt, laid->offset + offset - x_offset));
-  });
-}
-
-TensorRef to_geometry(const Tensor& t, IntSpan sizes, IntSpan strides) {
-  check(equal(t.sizes(), sizes), "the gradient has shape ", to_string(t.sizes()), ", expected ", to_string(sizes));
-  if (equal(t.strides(), strides) && t.offset == 0) return TensorRef(const_cast<Tensor*>(&t));
-  TensorRef out = empty_strided(sizes, strides, t.dtype);
-  if (!is_dense(*out)) fill_numbers(*make_tensor(Ref<Storage>(out->storage), t.dtype, Dims{std::int64_t(out->storage->size) / t.item_size()}, Dims{1}, 0), 0);
-  copy_numbers(*out, t);
-  return record("CloneBackward0", out, {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
-}
-
-TensorRef as_strided_scatter(const Tensor& t, const Tensor& window_numbers, IntSpan sizes, IntSpan strides, std::int64_t offset) {
-  check_window(t, sizes, strides, t.offset + offset);
-  TensorRef out = empty_strided(t.sizes(), t.strides(), t.dtype);
-  copy_numbers(*out, t);
-  {
-    GradScope off(false);
-    TensorRef at = make_tensor(Ref<Storage>(out->storage), t.dtype, sizes, strides, offset);
-    copy_numbers(*at, window_numbers);
-  }
-  Dims ts(t.sizes()), tt(t.strides()), ws(sizes), wt(strides);
-  return record("AsStridedScatterBackward0", out, {&t, &window_numbers}, {}, [=](Vjp& v) {
-    TensorRef g = to_geometry(*v.grad(), ts, tt);
-    if (v.needs(0)) v.set(0, as_strided_scatter(*g, *zeros(ws, g->dtype), ws, wt, offset));
-    if (v.needs(1)) v.set(1, contiguous(*as_strided(*g, ws, wt, g->offset + offset)));
-  });
 }
 
 // ---- the operators
@@ -462,8 +291,7 @@ TensorRef squeeze_all(const Tensor& t) {
 }
 
 TensorRef squeeze_dims(const Tensor& t, const Dims& dims) {
-  std::uint64_t mask = 0;
-  for (auto d : dims) mask |= std::uint64_t(1) << wrap_dim(d, t.ndim);
+  std::uint64_t mask = dim_mask(dims, t.ndim);
   Dims sizes, strides;
   for (int i = 0; i < t.ndim; ++i)
     if (t.size(i) != 1 || !((mask >> i) & 1)) {
@@ -493,15 +321,17 @@ TensorRef flatten(const Tensor& t, std::int64_t start_, std::int64_t end_) {
 
 TensorRef t_op(const Tensor& t) {
   check(t.ndim <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", int(t.ndim), "D");
-  return transpose(t, 0, t.ndim == 2 ? 1 : 0);
+  int last = t.ndim == 2 ? 1 : 0;
+  Dims sizes(t.sizes()), strides(t.strides());
+  if (last) {
+    std::swap(sizes[0], sizes[1]);
+    std::swap(strides[0], strides[1]);
+  }
+  return recorded_view("TBackward0", t, window(t, sizes, strides, t.offset), [last](Vjp& v) { v.set(0, transpose(*v.grad(), 0, last)); });
 }
 
 TensorRef slice_op(const Tensor& t, std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end, std::int64_t step) {
   return slice(t, dim, start.value_or(0), end.value_or(std::numeric_limits<std::int64_t>::max()), step);
-}
-
-TensorRef as_strided_op(const Tensor& t, const Dims& size, const Dims& stride, std::optional<std::int64_t> offset) {
-  return as_strided(t, size, stride, offset.value_or(t.offset));
 }
 
 TensorRef expand_op(const Tensor& t, const Dims& size, bool) { return expand(t, size); }
@@ -513,10 +343,45 @@ TensorRef expand_as(const Tensor& t, const Tensor& other) { return expand(t, oth
 TensorRef view_as_op(const Tensor& t, const Tensor& other) { return view(t, other.sizes()); }
 TensorRef reshape_as(const Tensor& t, const Tensor& other) { return reshape(t, other.sizes()); }
 TensorRef sum_to_size_op(const Tensor& t, const Dims& size) { return sum_to_size(t, size); }
+/// The same bytes read as another type; the last dimension grows or shrinks by the ratio of the types' sizes.
+TensorRef view_type(const Tensor& t, DType dtype) {
+  Dims sizes(t.sizes()), strides(t.strides());
+  std::int64_t offset = t.offset, from = t.item_size(), to = item_size(dtype);
+  if (from != to) {
+    auto refuse = [&](bool condition, auto... what) { check(condition, "self.", what..., " to view ", info(t.dtype).scalar_name, " as ", info(dtype).scalar_name, " (different element sizes)"); };
+    auto refuse_got = [&](bool condition, std::int64_t got, auto... what) {
+      check(condition, "self.", what..., " to view ", info(t.dtype).scalar_name, " as ", info(dtype).scalar_name, " (different element sizes), but got ", got);
+    };
+    refuse(t.ndim > 0, "dim() cannot be 0");
+    refuse_got(strides.back() == 1, strides.back(), "stride(-1) must be 1");
+    std::int64_t ratio = std::max(from, to) / std::min(from, to);
+    for (int i = 0; i < t.ndim; ++i) {
+      if (from > to) {
+        strides[i] *= i == t.ndim - 1 ? 1 : ratio;
+        continue;
+      }
+      if (i == t.ndim - 1) break;
+      refuse_got(strides[i] % ratio == 0, strides[i], concat("stride(", i, ") must be divisible by ", ratio));
+      strides[i] /= ratio;
+    }
+    if (from > to) {
+      sizes.back() *= ratio;
+      offset *= ratio;
+    } else {
+      refuse_got(sizes.back() % ratio == 0, sizes.back(), concat("size(-1) must be divisible by ", ratio));
+      refuse_got(offset % ratio == 0, offset, concat("storage_offset() must be divisible by ", ratio));
+      sizes.back() /= ratio;
+      offset /= ratio;
+    }
+  }
+  return make_tensor(Ref<Storage>(t.storage), dtype, sizes, strides, offset);
+}
+
 TensorRef movedim_int(const Tensor& t, std::int64_t source, std::int64_t destination) { return movedim(t, Dims{source}, Dims{destination}); }
 
 const Define views[] = {
     {"view(Tensor self, int[] size)", &view_op, Method, "The same numbers in another shape; raises where that needs a copy."},
+    {"view(Tensor self, dtype dtype)", &view_type, Method},
     {"view_as(Tensor self, Tensor other)", &view_as_op, Method, "view(other.shape)"},
     {"reshape(Tensor self, int[] shape)", &reshape_op, Both, "The same numbers in another shape; a view where possible, else a copy."},
     {"reshape_as(Tensor self, Tensor other)", &reshape_as, Method, "reshape(other.shape)"},
@@ -534,17 +399,29 @@ const Define views[] = {
     {"moveaxis(Tensor self, int[] source, int[] destination)", &movedim, Both},
     {"select(Tensor self, int dim, int index)", &select, Both, "A view of one index along a dimension."},
     {"narrow(Tensor self, int dim, int start, int length)", &narrow, Both, "A view of a range along a dimension."},
-    {"slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1)", &slice_op, Method, "A view of a slice along a dimension."},
     {"squeeze(Tensor self)", &squeeze_all, Both, "A view without dimensions of size 1."},
     {"squeeze(Tensor self, int dim)", &squeeze, Both},
     {"squeeze(Tensor self, int[] dim)", &squeeze_dims, Both},
     {"unsqueeze(Tensor self, int dim)", &unsqueeze, Both, "A view with a dimension of size 1 put in."},
     {"flatten(Tensor self, int start_dim=0, int end_dim=-1)", &flatten, Both, "Dimensions from start_dim to end_dim made one."},
-    {"unbind(Tensor self, int dim=0)", &unbind, Both, "Views of all indices along a dimension."},
-    {"as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None)", &as_strided_op, Both, "A view by sizes, strides and offset in the storage."},
     {"sum_to_size(Tensor self, int[] size)", &sum_to_size_op, Method, "The sum over dimensions that broadcasting from size would have added."},
     {"detach(Tensor self)", &detach, Both, "The same numbers, outside of the graph; shares the version counter."},
     {"alias(Tensor self)", &alias_view, Function, "A view of the whole tensor."},
+    {"narrow_copy(Tensor self, int dim, int start, int length)", copied<&narrow>, Both | Out, "A copy of narrow."},
+    {"alias_copy(Tensor self)", copied<&alias_view>, Function | Out, "A copy that gradients flow through."},
+    {"detach_copy(Tensor self)", copied<&detach>, Function | Out, "A copy of detach."},
+    {"expand_copy(Tensor self, int[] size, *, bool implicit=False)", copied<&expand_op>, Function | Out, "A copy of expand."},
+    {"permute_copy(Tensor self, int[] dims)", copied<&permute_op>, Function | Out, "A copy of permute."},
+    {"select_copy(Tensor self, int dim, int index)", copied<&select>, Function | Out, "A copy of select."},
+    {"slice_copy(Tensor self, int dim=0, int? start=None, int? end=None, int step=1)", copied<&slice_op>, Function | Out, "A copy of slice."},
+    {"squeeze_copy(Tensor self)", copied<&squeeze_all>, Function | Out, "A copy of squeeze."},
+    {"squeeze_copy(Tensor self, int dim)", copied<&squeeze>, Function | Out},
+    {"squeeze_copy(Tensor self, int[] dim)", copied<&squeeze_dims>, Function | Out},
+    {"t_copy(Tensor self)", copied<&t_op>, Function | Out, "A copy of t."},
+    {"transpose_copy(Tensor self, int dim0, int dim1)", copied<&transpose>, Function | Out, "A copy of transpose."},
+    {"unsqueeze_copy(Tensor self, int dim)", copied<&unsqueeze>, Function | Out, "A copy of unsqueeze."},
+    {"view_copy(Tensor self, int[] size)", copied<&view_op>, Function | Out, "A copy of view."},
+    {"view_copy(Tensor self, dtype dtype)", copied<&view_type>, Function | Out},
 };
 
 }  // namespace

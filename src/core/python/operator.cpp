@@ -115,10 +115,11 @@ void take_default(const Param& p, Value& v) {
 bool same_name(PyObject* key, const Param& p, bool first) {
   if (PyUnicode_CompareWithASCIIString(key, p.name.c_str()) == 0) return true;
   auto is = [&](const char* text) { return PyUnicode_CompareWithASCIIString(key, text) == 0; };
-  if (first && p.name == "self") return is("input") || is("x") || is("a");
+  if (first && p.name == "self") return is("input") || is("x") || is("a") || is("tensor");
   if (p.name == "dim") return is("axis");
   if (p.name == "keepdim") return is("keepdims");
   if (p.name == "other") return is("x2");
+  if (p.name == "split_size") return is("split_size_or_sections");
   return false;
 }
 

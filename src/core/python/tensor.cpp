@@ -368,6 +368,7 @@ PyObject* get_transposed(PyObject* s, void*) {
 PyObject* get_matrix_transposed(PyObject* s, void*) {
   return guarded([&] {
     Tensor* t = tensor_of(s);
+    if (t->ndim == 0) return wrap(TensorRef(t));
     check(t->ndim >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", int(t->ndim), "-D tensor.");
     return wrap(transpose(*t, -2, -1));
   });
