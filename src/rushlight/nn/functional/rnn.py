@@ -14,7 +14,16 @@ from typing import Any
 import rushlight
 from rushlight import Tensor
 
-__all__: list[str] = []
+__all__ = [
+    "gru",
+    "gru_cell",
+    "lstm",
+    "lstm_cell",
+    "rnn_relu",
+    "rnn_relu_cell",
+    "rnn_tanh",
+    "rnn_tanh_cell",
+]
 
 _State = tuple[Tensor, ...]
 #: one step: what the input adds to the gates, and the state before, to the state after

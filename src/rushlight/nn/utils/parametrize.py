@@ -260,30 +260,36 @@ def register_parametrization(
 def _check_further(tensor: Tensor, parametrization: Module, name: str) -> None:
     """A further parametrization, and its right inverse, must keep dtype and shape."""
     result = parametrization(tensor)
-    if not isinstance(result, Tensor):
-        raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
-    for what in ("dtype", "shape"):
-        if getattr(result, what) != getattr(tensor, what):
-            raise ValueError(
-                f"Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is "
-                f"enabled.\nmodule.{name}.{what}: {getattr(tensor, what)}\n"
-                f"parametrization(module.{name}).{what}: {getattr(result, what)}"
-            )
+    _check_like(
+        result,
+        tensor,
+        f"A parametrization must return a tensor. Got {type(result).__name__}.",
+        "Registering a parametrization may not change the {what} of the tensor, unless the `unsafe` flag is enabled.\n"
+        f"module.{name}.{{what}}: {{before}}\nparametrization(module.{name}).{{what}}: {{after}}",
+    )
     if not hasattr(parametrization, "right_inverse"):
         return
     try:
         inverse = parametrization.right_inverse(result)
     except NotImplementedError:
         return
-    if not isinstance(inverse, Tensor):
-        raise ValueError(f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}")
+    _check_like(
+        inverse,
+        tensor,
+        f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}",
+        f"The tensor returned by parametrization.right_inverse must have the same {{what}} as module.{name}, "
+        f"unless the `unsafe` flag is enabled.\nmodule.{name}.{{what}}: {{before}}\nreturned {{what}}: {{after}}",
+    )
+
+
+def _check_like(result: Any, tensor: Tensor, no_tensor: str, differs: str) -> None:
+    """``ValueError`` with one of the messages unless `result` is a tensor of the dtype and shape of `tensor`."""
+    if not isinstance(result, Tensor):
+        raise ValueError(no_tensor)
     for what in ("dtype", "shape"):
-        if getattr(inverse, what) != getattr(tensor, what):
-            raise ValueError(
-                f"The tensor returned by parametrization.right_inverse must have the same {what} as module.{name}, "
-                f"unless the `unsafe` flag is enabled.\nmodule.{name}.{what}: {getattr(tensor, what)}\n"
-                f"returned {what}: {getattr(inverse, what)}"
-            )
+        before, after = getattr(tensor, what), getattr(result, what)
+        if before != after:
+            raise ValueError(differs.format(what=what, before=before, after=after))
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:

@@ -235,8 +235,8 @@ class Identity(BasePruningMethod):
         return super().apply(module, name)
 
 
-class RandomUnstructured(BasePruningMethod):
-    """Prunes single numbers at random: `amount` of them, or that share."""
+class _Unstructured(BasePruningMethod):
+    """What the methods that prune single numbers share."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -244,13 +244,23 @@ class RandomUnstructured(BasePruningMethod):
         _check_amount(amount)
         self.amount = amount
 
+    @abstractmethod
+    def _chosen(self, t: Tensor, count: int) -> Tensor:
+        """The places of the `count` numbers to prune, in the flattened `t`."""
+
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         count = _number_to_prune(self.amount, t.numel())
         mask = default_mask.clone(memory_format=rushlight.contiguous_format)
         if count:
-            chosen = rushlight.rand_like(t).view(-1).topk(count).indices
-            mask.view(-1)[chosen] = 0
+            mask.view(-1)[self._chosen(t, count)] = 0
         return mask
+
+
+class RandomUnstructured(_Unstructured):
+    """Prunes single numbers at random: `amount` of them, or that share."""
+
+    def _chosen(self, t: Tensor, count: int) -> Tensor:
+        return rushlight.rand_like(t).view(-1).topk(count).indices
 
     @classmethod
     def apply(cls, module: Module, name: str, amount: float) -> BasePruningMethod:  # type: ignore[override]
@@ -258,22 +268,11 @@ class RandomUnstructured(BasePruningMethod):
         return super().apply(module, name, amount=amount)
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_Unstructured):
     """Prunes the single numbers of least absolute value: `amount` of them, or that share."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount: float) -> None:
-        _check_amount(amount)
-        self.amount = amount
-
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        count = _number_to_prune(self.amount, t.numel())
-        mask = default_mask.clone(memory_format=rushlight.contiguous_format)
-        if count:
-            chosen = t.abs().reshape(-1).topk(count, largest=False).indices
-            mask.view(-1)[chosen] = 0
-        return mask
+    def _chosen(self, t: Tensor, count: int) -> Tensor:
+        return t.abs().reshape(-1).topk(count, largest=False).indices
 
     @classmethod
     def apply(  # type: ignore[override]
