@@ -153,10 +153,10 @@ def test_products_over_nothing_are_zero():
     [
         (lambda o: torch.mm(o(2, 3), o(4)), "mat2 must be a matrix"),
         (lambda o: torch.mm(o(2, 3), o(4, 5)), r"mat1 and mat2 shapes cannot be multiplied \(2x3 and 4x5\)"),
-        (lambda o: torch.bmm(o(1, 2, 3), o(2, 3, 4)), r"two dimensions of batch2 tensor to be: \[1, 3\] but got: \[2, 3\]"),
+        (lambda o: torch.bmm(o(1, 2, 3), o(2, 3, 4)), r"of batch2 tensor to be: \[1, 3\] but got: \[2, 3\]"),
         (lambda o: torch.mv(o(2, 3), o(4)), r"size mismatch, got input \(2\), mat \(2x3\), vec \(4\)"),
         (lambda o: torch.dot(o(3), o(4)), "inconsistent tensor size"),
-        (lambda o: torch.addmm(o(5), o(2, 3), o(3, 4)), r"expanded size of the tensor \(4\) must match the existing size \(5\)"),
+        (lambda o: torch.addmm(o(5), o(2, 3), o(3, 4)), r"size of the tensor \(4\) must match the existing size \(5\)"),
         (lambda o: torch.inner(o(2, 3), o(4)), r"must match on both input tensors but got shapes \[2, 3\] and \[4\]"),
     ],
 )  # fmt: skip

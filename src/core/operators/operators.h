@@ -10,6 +10,7 @@
 #include "operators/join.h"
 #include "operators/linear.h"
 #include "operators/matmul.h"
+#include "operators/norm.h"
 #include "operators/pointwise.h"
 #include "operators/random.h"
 #include "operators/reduce.h"
