@@ -87,7 +87,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     _warn_of_hooks(self)
     storages = memo.setdefault("rushlight storages", {})
     storage = self.untyped_storage()
-    key = storage.data_ptr(), storage.nbytes()
+    key = storage._identity()
     copied = storages.get(key)
     if copied is None:
         copied = storages[key] = _C.UntypedStorage(storage.nbytes())

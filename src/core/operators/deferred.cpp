@@ -215,7 +215,7 @@ void discard_storage(Storage* s) {
   s->pending = nullptr;
 }
 
-bool shareable(const Tensor& t, DType d) { return t.dtype == d && !t.storage->exposed; }
+bool shareable(const Tensor& t, DType d) { return t.dtype == d && !t.storage->reachable(); }
 
 }  // namespace
 

@@ -1,4 +1,6 @@
 // UntypedStorage: the bytes behind tensors, with the buffer protocol.
+#include <memory>
+
 #include "python/python.h"
 
 namespace rushlight::python {
@@ -55,10 +57,38 @@ PyObject* use_count(PyObject* self, PyObject*) { return PyLong_FromLongLong(stor
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded_int([&] {
     Storage& s = storage_of(self);
-    s.resizable = false;  // the buffer points into it
-    checked(PyBuffer_FillInfo(view, self, s.expose(), Py_ssize_t(s.size), 0, flags));
+    checked(PyBuffer_FillInfo(view, self, s.write(), Py_ssize_t(s.size), 0, flags));
+    ++s.exports;
   });
 }
+void release_buffer(PyObject* self, Py_buffer*) { --storage_of(self).exports; }
+
+void release_foreign(void* view) {
+  PyBuffer_Release(static_cast<Py_buffer*>(view));
+  delete static_cast<Py_buffer*>(view);
+}
+
+std::unique_ptr<Py_buffer> writable_buffer(PyObject* o) {
+  auto view = std::make_unique<Py_buffer>();
+  checked(PyObject_GetBuffer(o, view.get(), PyBUF_WRITABLE));
+  return view;
+}
+
+PyObject* move_to(PyObject* self, PyObject* o) {
+  return guarded([&] {
+    Storage& s = storage_of(self);
+    auto view = writable_buffer(o);
+    if (auto bytes = view->len; std::size_t(bytes) != s.size) {
+      PyBuffer_Release(view.get());
+      check_value(false, "a storage of ", s.size, " bytes cannot move into ", bytes, " bytes");
+    }
+    move_storage(&s, static_cast<std::byte*>(view->buf), view.get(), release_foreign);
+    view.release();
+    return Py_NewRef(self);
+  });
+}
+PyObject* is_shared(PyObject* self, PyObject*) { return PyBool_FromLong(aliased_storage(&storage_of(self))->shared); }
+PyObject* identity(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(aliased_storage(&storage_of(self))); }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if (Py_TYPE(b) != storage_type || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
@@ -71,6 +101,9 @@ PyMethodDef methods[] = {
     {"size", nbytes, METH_NOARGS, "The number of bytes."},
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
     {"resize_", resize, METH_O, "resize_(size): grows or shrinks to so many bytes."},
+    {"is_shared", is_shared, METH_NOARGS, "Whether other processes see the bytes."},
+    {"_move_to", move_to, METH_O, "_move_to(buffer): moves the bytes into a writable buffer of that size, which other processes see."},
+    {"_identity", identity, METH_NOARGS, "A number that storages over the same bytes have in common, while they live."},
     {"_use_count", use_count, METH_NOARGS, "How many tensors and storages share these bytes."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -144,15 +177,9 @@ PyMethodDef tensor_methods[] = {
 /// _storage_from_buffer(object): a storage over the memory of an object with a writable buffer, which it keeps.
 PyObject* from_buffer(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
-    auto* view = new Py_buffer;
-    if (PyObject_GetBuffer(o, view, PyBUF_WRITABLE) < 0) {
-      delete view;
-      throw PythonError();
-    }
-    auto storage = foreign_storage(view->buf, std::size_t(view->len), view, [](void* p) {
-      PyBuffer_Release(static_cast<Py_buffer*>(p));
-      delete static_cast<Py_buffer*>(p);
-    });
+    auto view = writable_buffer(o);
+    auto storage = foreign_storage(view->buf, std::size_t(view->len), view.get(), release_foreign);
+    view.release();
     return wrap_storage(storage.get());
   });
 }
@@ -166,6 +193,7 @@ void init_storage_type(PyObject* module) {
                          {Py_tp_methods, methods},
                          {Py_sq_length, reinterpret_cast<void*>(length)},
                          {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                         {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
                          {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
                          {Py_tp_hash, reinterpret_cast<void*>(hash)},
                          {0, nullptr}};

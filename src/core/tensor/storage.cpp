@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 
 #include "tensor/error.h"
@@ -200,15 +201,61 @@ Ref<Storage> foreign_storage(void* bytes, std::size_t size, void* owner, void (*
   return s;
 }
 
+namespace {
+void release_aliased(void* storage) { release(static_cast<Storage*>(storage)); }
+
+/// What a moved storage keeps: the memory that it left, if others point into it, and the owner of the new one.
+struct Moved {
+  Storage left;
+  void* owner;
+  void (*free_owner)(void*);
+};
+
+void free_moved(void* p) {
+  std::unique_ptr<Moved> moved(static_cast<Moved*>(p));
+  free_bytes(&moved->left);
+  moved->free_owner(moved->owner);
+}
+}  // namespace
+
 Ref<Storage> alias_storage(Storage* storage) {
   std::byte* bytes = storage->expose();
+  storage->resizable = false;  // the alias points into it
   retain(storage);
-  return foreign_storage(bytes, storage->size, storage, [](void* s) { release(static_cast<Storage*>(s)); });
+  return foreign_storage(bytes, storage->size, storage, release_aliased);
+}
+
+Storage* aliased_storage(Storage* storage) {
+  while (storage->free_owner == release_aliased) storage = static_cast<Storage*>(storage->owner);
+  return storage;
+}
+
+void move_storage(Storage* storage, std::byte* to, void* owner, void (*free_owner)(void*)) {
+  Storage* s = aliased_storage(storage);
+  check(!s->exports && !storage->exports, "a storage cannot be moved while a buffer points into it");
+  if (s->size) std::memcpy(to, s->write(), s->size);
+  if (s->exposed) {
+    auto* moved = new Moved{{}, owner, free_owner};
+    moved->left.bytes = s->bytes;
+    moved->left.block_class = s->block_class;
+    moved->left.owner = s->owner;
+    moved->left.free_owner = s->free_owner;
+    owner = moved;
+    free_owner = free_moved;
+  } else {
+    free_bytes(s);
+  }
+  s->bytes = storage->bytes = to;
+  s->block_class = 0;
+  s->owner = owner;
+  s->free_owner = free_owner;
+  s->resizable = false;
+  s->exposed = s->shared = storage->shared = true;
 }
 
 void resize_storage(Storage* s, std::size_t bytes) {
   if (bytes == s->size) return;
-  check(s->resizable, "Trying to resize storage that is not resizable");
+  check(s->resizable && !s->exports, "Trying to resize storage that is not resizable");
   std::byte* from = s->write();
   Storage old;
   old.bytes = from;

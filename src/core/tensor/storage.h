@@ -29,6 +29,8 @@ struct Storage {
   std::uint16_t block_class = 0;     ///< the allocator's size class; 0: not the allocator's
   bool resizable = true;
   bool exposed = false;              ///< the bytes are reachable past this storage (NumPy, .data, data_ptr)
+  bool shared = false;               ///< other processes see the bytes
+  std::uint32_t exports = 0;         ///< buffers of Python's through which the bytes are reachable until their release
   std::uint32_t readers = 0;         ///< pending computations that will read these bytes
   Pending* pending = nullptr;        ///< null: plain numbers
   void* owner = nullptr;             ///< what keeps foreign memory alive
@@ -51,6 +53,8 @@ struct Storage {
     exposed = true;
     return write();
   }
+  /// Whether somebody may read or write the bytes without asking.
+  bool reachable() const { return exposed || exports; }
   void flush_readers();  ///< does the work that still needs the old bytes (operators/deferred.cpp)
 };
 
@@ -69,6 +73,10 @@ void allocate_bytes(Storage* storage);
 Ref<Storage> foreign_storage(void* bytes, std::size_t size, void* owner, void (*free_owner)(void*));
 /// The same memory under another version counter (what `.data` gives).
 Ref<Storage> alias_storage(Storage* storage);
+/// The storage that owns the bytes: the same one for all aliases of it.
+Storage* aliased_storage(Storage* storage);
+/// Moves the bytes into memory that `owner` keeps alive and that other processes see, for every tensor over them.
+void move_storage(Storage* storage, std::byte* to, void* owner, void (*free_owner)(void*));
 /// Grows or shrinks in place, keeping the leading bytes.
 void resize_storage(Storage* storage, std::size_t bytes);
 

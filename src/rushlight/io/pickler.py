@@ -77,7 +77,7 @@ class CheckpointPickler(pickle._Pickler):
     def __init__(self, file: IO[bytes], protocol: int) -> None:
         super().__init__(file, protocol=protocol)
         self.storages: dict[str, StorageReference] = {}
-        self._keys: dict[tuple[int, int], str] = {}
+        self._keys: dict[int, str] = {}
         self._dtypes: dict[int, str] = {}
         self._reducers = _Reducers(
             {
@@ -138,15 +138,14 @@ class CheckpointPickler(pickle._Pickler):
     # Storages.
 
     def _reference(self, storage: Any, dtype: str | None) -> tuple[Any, ...]:
-        address, nbytes = storage.data_ptr(), storage.nbytes()
-        if address and self._dtypes.setdefault(address, dtype or "uint8") != (dtype or "uint8"):
+        identity, nbytes = storage._identity(), storage.nbytes()
+        if nbytes and self._dtypes.setdefault(identity, dtype or "uint8") != (dtype or "uint8"):
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
-        key = self._keys.get((address, nbytes)) if nbytes else None
+        key = self._keys.get(identity)
         if key is None:
             key = str(len(self.storages))
             self.storages[key] = StorageReference(storage, dtype)
-            if nbytes:
-                self._keys[address, nbytes] = key
+            self._keys[identity] = key
         kind = UNTYPED_STORAGE if dtype is None else STORAGES[dtype]
         item_size = 1 if dtype is None else getattr(rushlight, dtype).itemsize
         return self.storage_id(kind, key, location.location_tag(storage), nbytes // item_size)

@@ -61,7 +61,8 @@ def save_file(
     """
     from safetensors import serialize_file
 
-    specs = _specs(tensors)
+    views: list[Any] = []
+    specs = _specs(tensors, views)
     with atomic_path(filename) as temporary:
         serialize_file(specs, temporary, metadata=metadata)
 
@@ -70,7 +71,8 @@ def save(tensors: dict[str, rushlight.Tensor], metadata: dict[str, str] | None =
     """The bytes of a safetensors file with ``tensors`` in it; raises what `save_file` raises."""
     from safetensors import serialize
 
-    return bytes(serialize(_specs(tensors), metadata=metadata))
+    views: list[Any] = []
+    return bytes(serialize(_specs(tensors, views), metadata=metadata))
 
 
 def load_file(filename: str | os.PathLike[str], device: str = "cpu") -> dict[str, rushlight.Tensor]:
@@ -121,36 +123,42 @@ def _load(source: Source, header: dict[str, Entry], device: str) -> dict[str, ru
     return tensors
 
 
-def _specs(tensors: dict[str, rushlight.Tensor]) -> dict[str, Any]:
-    """What the package needs to write ``tensors`` from where they are."""
+def _specs(tensors: dict[str, rushlight.Tensor], views: list[Any]) -> dict[str, Any]:
+    """What the package needs to write ``tensors`` from where they are, as long as ``views`` are kept."""
+    import numpy
     from safetensors import TensorSpec
 
+    specs: dict[str, Any] = {}
     owners: dict[int, str] = {}
     for name, tensor in tensors.items():
-        if not isinstance(tensor, rushlight.Tensor):
-            raise ValueError(f"Key `{name}` is invalid, expected torch.Tensor but received {type(tensor)}")
-        if not tensor.is_contiguous():
-            raise ValueError(
-                f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. It either means you "
-                "are trying to save tensors which are reference of each other in which case it's recommended to save "
-                "only the full tensors, and reslice at load time, or simply call `.contiguous()` on your tensor to "
-                "pack it before saving."
-            )
-        address = tensor.untyped_storage().data_ptr()
-        if tensor.numel() and owners.setdefault(address, name) != name:
+        _check_tensor(name, tensor)
+        storage = tensor.untyped_storage()
+        if tensor.numel() and owners.setdefault(storage._identity(), name) != name:
             raise RuntimeError(
                 f"Some tensors share memory, this will lead to duplicate memory on disk and potential differences "
-                f"when loading them again: {sorted((owners[address], name))}."
+                f"when loading them again: {sorted((owners[storage._identity()], name))}."
             )
-    return {
-        name: TensorSpec(
+        view = numpy.frombuffer(memory.as_bytes(storage), dtype=numpy.uint8)
+        views.append(view)
+        specs[name] = TensorSpec(
             dtype=str(tensor.dtype).rpartition(".")[2],
             shape=list(tensor.shape),
-            data_ptr=tensor.data_ptr(),
+            data_ptr=view.__array_interface__["data"][0] + tensor.storage_offset() * tensor.element_size(),
             data_len=tensor.numel() * tensor.element_size(),
         )
-        for name, tensor in tensors.items()
-    }
+    return specs
+
+
+def _check_tensor(name: str, tensor: Any) -> None:
+    if not isinstance(tensor, rushlight.Tensor):
+        raise ValueError(f"Key `{name}` is invalid, expected torch.Tensor but received {type(tensor)}")
+    if not tensor.is_contiguous():
+        raise ValueError(
+            f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. It either means you "
+            "are trying to save tensors which are reference of each other in which case it's recommended to save "
+            "only the full tensors, and reslice at load time, or simply call `.contiguous()` on your tensor to "
+            "pack it before saving."
+        )
 
 
 def looks_like_safetensors(source: Source) -> bool:

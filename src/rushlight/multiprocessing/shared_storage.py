@@ -75,14 +75,9 @@ def _owner_of(place: Place) -> Any:
     return owner
 
 
-def is_shared(storage: Any) -> bool:
-    """Whether other processes may see the storage's memory."""
-    return storage.data_ptr() in _places
-
-
 def share(storage: Any) -> Any:
     """Move the storage's numbers into shared memory, for all tensors over it; returns the storage."""
-    if storage.nbytes() and not is_shared(storage):
+    if storage.nbytes() and not storage.is_shared():
         owner = _owner_of(_reserve(storage.nbytes()))
         memory.move_to(storage, owner)
     return storage

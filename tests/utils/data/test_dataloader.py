@@ -217,21 +217,21 @@ def test_pin_memory_is_accepted():
 
 
 REFUSED = [
-    (dict(num_workers=-1), "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."),
-    (dict(timeout=-1), "timeout option should be non-negative"),
-    (dict(prefetch_factor=2), "prefetch_factor option could only be specified in multiprocessing"),
-    (dict(prefetch_factor=-1, num_workers=1), "prefetch_factor option should be non-negative"),
-    (dict(persistent_workers=True), "persistent_workers option needs num_workers > 0"),
-    (dict(sampler=[1], shuffle=True), "sampler option is mutually exclusive with shuffle"),
-    (dict(batch_sampler=[[1]], batch_size=2), "batch_sampler option is mutually exclusive with batch_size"),
-    (dict(batch_sampler=[[1]], drop_last=True), "batch_sampler option is mutually exclusive with batch_size"),
-    (dict(batch_sampler=[[1]], shuffle=True), "batch_sampler option is mutually exclusive with batch_size"),
-    (dict(batch_sampler=[[1]], sampler=[1]), "batch_sampler option is mutually exclusive with batch_size"),
-    (dict(batch_size=None, drop_last=True), "batch_size=None option disables auto-batching"),
-    (dict(batch_size=0), "batch_size should be a positive integer value, but got batch_size=0"),
-    (dict(batch_size=2.0), "batch_size should be a positive integer value, but got batch_size=2.0"),
-    (dict(multiprocessing_context="fork"), "multiprocessing_context can only be used with multi-process loading"),
-    (dict(multiprocessing_context="spork", num_workers=1), "should specify a valid start method in"),
+    ({"num_workers": -1}, "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."),
+    ({"timeout": -1}, "timeout option should be non-negative"),
+    ({"prefetch_factor": 2}, "prefetch_factor option could only be specified in multiprocessing"),
+    ({"prefetch_factor": -1, "num_workers": 1}, "prefetch_factor option should be non-negative"),
+    ({"persistent_workers": True}, "persistent_workers option needs num_workers > 0"),
+    ({"sampler": [1], "shuffle": True}, "sampler option is mutually exclusive with shuffle"),
+    ({"batch_sampler": [[1]], "batch_size": 2}, "batch_sampler option is mutually exclusive with batch_size"),
+    ({"batch_sampler": [[1]], "drop_last": True}, "batch_sampler option is mutually exclusive with batch_size"),
+    ({"batch_sampler": [[1]], "shuffle": True}, "batch_sampler option is mutually exclusive with batch_size"),
+    ({"batch_sampler": [[1]], "sampler": [1]}, "batch_sampler option is mutually exclusive with batch_size"),
+    ({"batch_size": None, "drop_last": True}, "batch_size=None option disables auto-batching"),
+    ({"batch_size": 0}, "batch_size should be a positive integer value, but got batch_size=0"),
+    ({"batch_size": 2.0}, "batch_size should be a positive integer value, but got batch_size=2.0"),
+    ({"multiprocessing_context": "fork"}, "multiprocessing_context can only be used with multi-process loading"),
+    ({"multiprocessing_context": "spork", "num_workers": 1}, "should specify a valid start method in"),
 ]
 
 
@@ -241,7 +241,7 @@ def test_contradicting_options(options, message):
         DataLoader(range(4), **options)
 
 
-@pytest.mark.parametrize("options", [dict(shuffle=True), dict(sampler=[1]), dict(batch_sampler=[[1]])], ids=str)
+@pytest.mark.parametrize("options", [{"shuffle": True}, {"sampler": [1]}, {"batch_sampler": [[1]]}], ids=str)
 def test_options_that_iterable_datasets_have_no_use_for(options):
     (name,) = options
     with pytest.raises(ValueError, match=f"DataLoader with IterableDataset: expected unspecified {name} option"):

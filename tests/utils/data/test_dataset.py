@@ -86,7 +86,7 @@ def test_stacked_asks_for_many_at_once():
     inner = Batched()
     assert StackDataset(inner, range(10)).__getitems__([1, 3]) == [(10, 1), (30, 3)]
     assert inner.asked == [[1, 3]]
-    with pytest.raises(ValueError, match="Nested dataset's output size mismatch. Expected 2, got 3"):
+    with pytest.raises(ValueError, match=r"Nested dataset's output size mismatch. Expected 2, got 3"):
         StackDataset(Batched(wrong=1)).__getitems__([1, 3])
 
 
@@ -167,5 +167,5 @@ def test_split_refuses_fractions():
     for wrong in ([0.5, 0.6], [0.1, 0.2]):
         with pytest.raises(ValueError, match="Sum of input lengths"):
             random_split(range(10), wrong)
-    with pytest.warns(UserWarning, match="Length of split at index 1 is 0. This might result in an empty dataset."):
+    with pytest.warns(UserWarning, match=r"Length of split at index 1 is 0. This might result in an empty dataset."):
         random_split(range(10), [0.99, 0.01])

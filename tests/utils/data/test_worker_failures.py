@@ -112,7 +112,7 @@ def test_samples_that_cannot_be_sent():
 
     iterator = iter(DataLoader(Unsendable(), None, num_workers=1, collate_fn=lambda x: x))
     assert next(iterator) == 0
-    with pytest.raises((AttributeError, TypeError), match="(?s)in DataLoader worker process 0.*lambda"):
+    with pytest.raises((AttributeError, TypeError), match=r"(?s)in DataLoader worker process 0.*lambda"):
         next(iterator)
     assert next(iterator) == 2
 
@@ -133,7 +133,7 @@ def test_errors_of_worker_init_fn_and_collate_fn():
     def fail(argument):
         raise OSError("no scratch space")
 
-    with pytest.raises(OSError, match="(?s)Caught OSError in DataLoader worker process 0.*no scratch space"):
+    with pytest.raises(OSError, match=r"(?s)Caught OSError in DataLoader worker process 0.*no scratch space"):
         list(DataLoader(range(3), num_workers=1, worker_init_fn=fail))
     with pytest.raises(OSError, match="no scratch space"):
         list(DataLoader(range(3), num_workers=1, collate_fn=fail))
@@ -202,7 +202,7 @@ def test_a_hanging_worker_is_reported_and_ended():
     assert samples == [0, 1, 2, 3, 4]
     assert type(error) is RuntimeError
     assert str(error) == "DataLoader timed out after 0.5 seconds"
-    with pytest.raises(RuntimeError, match="DataLoader timed out after 0.5 seconds"):
+    with pytest.raises(RuntimeError, match=r"DataLoader timed out after 0.5 seconds"):
         next(iterator)
 
 

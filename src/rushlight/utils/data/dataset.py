@@ -214,7 +214,8 @@ def random_split(
     """Split a dataset at random into subsets of the given lengths, or of the given fractions that sum to one.
 
     Fractions are rounded down, and what is left over goes to the subsets in turn. Draws one permutation. Raises
-    ``ValueError`` for negative lengths, for lengths that do not add up to the dataset's and for fractions outside of zero to one.
+    ``ValueError`` for lengths that are negative or do not add up to the dataset's, and for fractions outside of zero
+    to one.
     """
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         lengths = _lengths_of_fractions(lengths, len(dataset))  # type: ignore[arg-type]

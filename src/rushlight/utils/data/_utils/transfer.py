@@ -79,8 +79,8 @@ def _pickler_class() -> type[pickle.Pickler]:
             return _rebuild_tensor, (self._bytes_of(storage), tensor.dtype, *view, requires_grad)
 
         def _bytes_of(self, storage: Any) -> _StorageBytes:
-            # Storages are kept until the end, so that no address is used twice.
-            return self._storages.setdefault(storage.data_ptr() or id(storage), _StorageBytes(storage))
+            # Storages are kept until the end, so that no identity is used twice.
+            return self._storages.setdefault(storage._identity(), _StorageBytes(storage))
 
     return BatchPickler
 
