@@ -8,6 +8,7 @@
 #include "operators/along.h"
 #include "operators/line.h"
 #include "operators/registry.h"
+#include "operators/scan.h"
 
 namespace rushlight {
 namespace {
@@ -86,24 +87,23 @@ TensorRef cumsum(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) 
   return as_line(*cast(t, scan_type(t, dtype)), wrap_dim(dim, t.ndim), [](const Tensor& x, int d) { return running_sum(x, d, false); });
 }
 
-TensorRef running_product(const Tensor& t, int dim) {
+TensorRef running_product(const Tensor& t, int dim, bool reverse) {
   TensorRef out = empty(t.sizes(), t.dtype);
   visit_dtype(t.dtype, [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>)
-      scan_lines<T>(t, *out, dim, false, [](auto in, auto to, std::int64_t n, std::int64_t count) { cumprod_lines<T>(in, to, n, count); });
+      scan_lines<T>(t, *out, dim, reverse, [](auto in, auto to, std::int64_t n, std::int64_t count) { cumprod_lines<T>(in, to, n, count); });
   });
   if (t.numel == 0) return record("CumprodBackward0", out, {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
   static PointwiseOp& times = pointwise_op("mul");
-  return record("CumprodBackward0", out, {&t}, {save_in(t, 0)}, [dim](Vjp& v) {
+  return record("CumprodBackward0", out, {&t}, {save_in(t, 0)}, [dim, reverse](Vjp& v) {
     TensorRef x = v.saved(0);
-    TensorRef before = shifted(*running_product(*x, dim), dim, true, 1);  // the product of all earlier inputs
-    TensorRef after = recurrence(*v.grad(), *shifted(*x, dim, false, 0), dim, true);
-    v.set(0, pointwise(times, {Operand(before), Operand(after)}));
+    TensorRef after = recurrence(*v.grad(), *shifted(*x, dim, reverse, 0), dim, !reverse);
+    v.set(0, pointwise(times, {Operand(exclusive_products(*x, dim, reverse)), Operand(after)}));
   });
 }
 
 TensorRef cumprod(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) {
-  return as_line(*cast(t, scan_type(t, dtype)), wrap_dim(dim, t.ndim), [](const Tensor& x, int d) { return running_product(x, d); });
+  return as_line(*cast(t, scan_type(t, dtype)), wrap_dim(dim, t.ndim), [](const Tensor& x, int d) { return running_product(x, d, false); });
 }
 
 TensorRef running_logsumexp(const Tensor& t, int dim) {
@@ -176,4 +176,7 @@ const Define scans[] = {
 };
 
 }  // namespace
+
+TensorRef exclusive_products(const Tensor& t, int dim, bool reverse) { return shifted(*running_product(t, dim, reverse), dim, !reverse, 1); }
+
 }  // namespace rushlight
