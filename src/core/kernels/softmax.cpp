@@ -51,11 +51,16 @@ void softmax_vjp(SoftmaxKind kind, DType dtype, const Block& b, const void* y, c
   });
 }
 
-void logsumexp(DType dtype, const Block& b, const void* x, void* out) {
+void softmax_normalisers(DType dtype, const Block& b, const void* x, void* largest, void* log_sum, bool finite) {
   std::int64_t item = item_size(dtype);
   for_strips(b, [&](std::int64_t at, std::int64_t line, std::int64_t width) {
-    build().logsumexp(dtype, static_cast<const char*>(x) + at * item, static_cast<char*>(out) + line * item, b.n, b.inner, width);
+    build().normalisers(dtype, static_cast<const char*>(x) + at * item, static_cast<char*>(largest) + line * item, static_cast<char*>(log_sum) + line * item, finite,
+                        b.n, b.inner, width);
   });
+}
+
+void cross_entropy_vjp(DType dtype, const Block& b, const CrossEntropyVjp& v) {
+  for_strips(b, [&](std::int64_t at, std::int64_t line, std::int64_t width) { build().cross_entropy_vjp(dtype, v, at, line, b.n, b.inner, width); });
 }
 
 }  // namespace rushlight

@@ -115,23 +115,53 @@ void vjp_strip(SoftmaxKind kind, const T* y, const T* g, T* dx, std::int64_t n, 
   }
 }
 
-/// log(sum) + largest; where the largest is infinite the differences are not looked at.
 template <class T>
-void logsumexp_strip(const T* x, T* out, std::int64_t n, std::int64_t inner, std::int64_t width) {
-  T largest[softmax_strip], total[softmax_strip] = {};
-  T *m = largest, *s = total;
-  strip_max(x, m, n, inner, width);
-  for (std::int64_t j = 0; j < width; ++j)
-    if (std::isinf(m[j])) m[j] = 0;
-  over_strip<T>(n, inner, width, [=](std::int64_t at, std::int64_t j) { s[j] += exponential(x[at] - m[j]); });
-  for (std::int64_t j = 0; j < width; ++j) out[j] = std::log(s[j]) + m[j];
+void normalise_strip(const T* x, T* largest, T* log_sum, bool finite, std::int64_t n, std::int64_t inner, std::int64_t width) {
+  T total[softmax_strip] = {};
+  T* s = total;
+  strip_max(x, largest, n, inner, width);
+  for (std::int64_t j = 0; j < width && finite; ++j)
+    if (std::isinf(largest[j])) largest[j] = 0;
+  over_strip<T>(n, inner, width, [=](std::int64_t at, std::int64_t j) { s[j] += exponential(x[at] - largest[j]); });
+  for (std::int64_t j = 0; j < width; ++j) log_sum[j] = std::log(s[j]);
 }
 
 template <class T>
-void logsumexp_line(const T* x, T* out, std::int64_t n) {
-  T largest = line_max(x, n);
-  if (std::isinf(largest)) largest = 0;
-  *out = std::log(line_exp_sum(x, n, largest)) + largest;
+void normalise_line(const T* x, T* largest, T* log_sum, bool finite, std::int64_t n) {
+  *largest = line_max(x, n);
+  if (finite && std::isinf(*largest)) *largest = 0;
+  *log_sum = std::log(line_exp_sum(x, n, *largest));
+}
+
+template <class T>
+void cross_entropy_line(const T* x, T largest, T log_sum, T a, T d, const T* weight, T* dx, std::int64_t n) {
+  if (a == 0 && d == 0) {
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = 0;
+  } else if (d == 0) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = a * exponential((x[i] - largest) - log_sum);
+  } else if (!weight) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = a * exponential((x[i] - largest) - log_sum) - d;
+  } else {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = a * exponential((x[i] - largest) - log_sum) - d * weight[i];
+  }
+}
+
+template <class T>
+void cross_entropy_strip(const T* x, const T* largest, const T* log_sum, const T* a, const T* d, const T* weight, T* dx, std::int64_t n, std::int64_t inner,
+                         std::int64_t width) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    T w = weight ? weight[i] : T(1);
+    const T* row = x + i * inner;
+    T* to = dx + i * inner;
+#pragma GCC ivdep
+    for (std::int64_t j = 0; j < width; ++j) {
+      T value = a[j] * exponential((row[j] - largest[j]) - log_sum[j]) - d[j] * w;
+      to[j] = a[j] == 0 && d[j] == 0 ? T(0) : value;
+    }
+  }
 }
 
 template <class F>
@@ -169,17 +199,29 @@ void vjp(SoftmaxKind kind, DType dtype, const char* y, const char* g, char* dx, 
   });
 }
 
-void logsumexp(DType dtype, const char* x, char* out, std::int64_t n, std::int64_t inner, std::int64_t width) {
+void normalisers(DType dtype, const char* x, char* largest, char* log_sum, bool finite, std::int64_t n, std::int64_t inner, std::int64_t width) {
   visit(dtype, [&]<class T>() {
     if (inner == 1)
-      logsumexp_line(as<T>(x), as<T>(out), n);
+      normalise_line(as<T>(x), as<T>(largest), as<T>(log_sum), finite, n);
     else
-      logsumexp_strip(as<T>(x), as<T>(out), n, inner, width);
+      normalise_strip(as<T>(x), as<T>(largest), as<T>(log_sum), finite, n, inner, width);
+  });
+}
+
+void cross_entropy_vjp(DType dtype, const CrossEntropyVjp& v, std::int64_t at, std::int64_t line, std::int64_t n, std::int64_t inner, std::int64_t width) {
+  visit(dtype, [&]<class T>() {
+    auto *x = static_cast<const T*>(v.x) + at, *largest = static_cast<const T*>(v.largest) + line, *log_sum = static_cast<const T*>(v.log_sum) + line;
+    auto *a = static_cast<const T*>(v.a) + line, *d = static_cast<const T*>(v.d) + line, *weight = static_cast<const T*>(v.weight);
+    T* dx = static_cast<T*>(v.dx) + at;
+    if (inner == 1)
+      cross_entropy_line(x, *largest, *log_sum, *a, *d, weight, dx, n);
+    else
+      cross_entropy_strip(x, largest, log_sum, a, d, weight, dx, n, inner, width);
   });
 }
 
 }  // namespace
 
-SoftmaxBuild softmax_build() { return {&forward, &vjp, &logsumexp}; }
+SoftmaxBuild softmax_build() { return {&forward, &vjp, &normalisers, &cross_entropy_vjp}; }
 
 }  // namespace rushlight::RUSHLIGHT_ISA

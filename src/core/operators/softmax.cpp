@@ -5,23 +5,19 @@
 #include "operators/registry.h"
 
 namespace rushlight {
-namespace {
 
-/// The contiguous tensor as blocks of lines along `dim`.
 Block block_of(const Tensor& t, int dim) {
   Block b{1, 1, 1};
   for (int i = 0; i < t.ndim; ++i) (i < dim ? b.outer : i == dim ? b.n : b.inner) *= t.size(i);
   return b;
 }
 
-/// The kernels compute in float and double; halves pass through float.
-DType kernel_type(DType d) { return is_half(d) ? DType::Float32 : d; }
-
-/// Contiguous and in the kernel's type, without history.
-TensorRef prepared(const Tensor& t) {
+TensorRef softmax_operand(const Tensor& t) {
   GradScope off(false);
-  return packed(*cast(t, kernel_type(t.dtype)));
+  return packed(*cast(t, is_half(t.dtype) ? DType::Float32 : t.dtype));
 }
+
+namespace {
 
 TensorRef finished(const TensorRef& t, DType dtype) {
   GradScope off(false);
@@ -31,7 +27,7 @@ TensorRef finished(const TensorRef& t, DType dtype) {
 /// The derivative in differentiable operators, or in one pass where nothing is to be recorded.
 TensorRef vjp(SoftmaxKind kind, const Tensor& g, const Tensor& y, int dim) {
   if (!grad_enabled()) {
-    TensorRef result = prepared(y), gradient = prepared(g), out = empty(y.sizes(), result->dtype);
+    TensorRef result = softmax_operand(y), gradient = softmax_operand(g), out = empty(y.sizes(), result->dtype);
     if (out->numel) softmax_vjp(kind, out->dtype, block_of(*out, dim), result->read(), gradient->read(), out->write());
     return finished(out, g.dtype);
   }
@@ -48,7 +44,7 @@ TensorRef along(SoftmaxKind kind, const char* node, const Tensor& t, std::int64_
   TensorRef x = dtype ? cast(t, *dtype) : TensorRef(const_cast<Tensor*>(&t));
   if (!is_floating(x->dtype))
     fail(ErrorKind::NotImplemented, '"', kind == SoftmaxKind::Softmax ? "softmax" : "log_softmax", "\" not implemented for '", info(x->dtype).scalar_name, "'");
-  TensorRef in = prepared(*x), out = empty(x->sizes(), in->dtype);
+  TensorRef in = softmax_operand(*x), out = empty(x->sizes(), in->dtype);
   if (out->numel) softmax(kind, in->dtype, block_of(*in, dim), in->read(), out->write());
   out = finished(out, x->dtype);
   return record(node, out, {x.get()}, {save_out(out)}, [kind, dim](Vjp& v) { v.set(0, vjp(kind, *v.grad(), *v.saved(0), dim)); });
@@ -75,10 +71,14 @@ TensorRef logsumexp(const Tensor& t, IntSpan dims, bool keepdim) {
   TensorRef x = category(t.dtype) < 2 ? cast(t, default_dtype) : TensorRef(const_cast<Tensor*>(&t));
   check(is_floating(x->dtype), "logsumexp(): Expected floating point type for result tensor, but got: ", info(x->dtype).scalar_name);
   Reduced r(*x, dims);
-  TensorRef in = prepared(*x), out = empty(r.shape(keepdim), in->dtype);
+  TensorRef in = softmax_operand(*x), out = empty(r.shape(keepdim), in->dtype);
   Block b = r.dims.size() == 1 ? block_of(*in, int(r.dims[0])) : Block{out->numel, r.count, 1};
   if (r.dims.size() > 1) in = lines_last(*in, r);
-  if (out->numel) logsumexp(in->dtype, b, in->read(), out->write());
+  if (out->numel) {
+    TensorRef largest = empty(out->sizes(), in->dtype);
+    softmax_normalisers(in->dtype, b, in->read(), largest->write(), out->write(), true);
+    add_numbers(*out, *largest);
+  }
   out = finished(out, x->dtype);
   return record("LogsumexpBackward0", out, {x.get()}, {save_in(*x, 0), save_out(out)}, [kept = r.kept_sizes](Vjp& v) {
     TensorRef weight = exponential(sub(v.saved(0), restored(*v.saved(1), kept)));

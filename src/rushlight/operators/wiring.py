@@ -2,6 +2,7 @@
 
 from .. import _C
 from . import pointwise as _table  # noqa: F401  (the import declares the operators)
+from . import pointwise_loss as _loss_table  # noqa: F401
 from .declare import install
 
 ALIASES = {

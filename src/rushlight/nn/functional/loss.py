@@ -221,14 +221,12 @@ def cross_entropy(
     """
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    if label_smoothing == 0.0 and target.shape != input.shape:
+    if target.shape != input.shape:
         mode = _reduction.get_enum(reduction)
-        return rushlight._C._nn.cross_entropy_loss(input, target, weight, mode, ignore_index, 0.0)
+        return rushlight._C._nn.cross_entropy_loss(input, target, weight, mode, ignore_index, label_smoothing)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    if target.shape == input.shape:
-        return _probability_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
-    return _smoothed_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    return _probability_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
 def _class_weight(input: Tensor, weight: Tensor, class_dim: int) -> Tensor:
@@ -259,27 +257,6 @@ def _probability_cross_entropy(
     if reduction == "mean":
         return -loss.sum() / (input.numel() // classes if classes else 0)
     return _reduced(-loss.sum(class_dim), reduction)
-
-
-def _smoothed_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, label_smoothing: float
-) -> Tensor:
-    mode = _reduction.get_enum(reduction)
-    class_dim = 0 if input.dim() == 1 else 1
-    logp = rushlight.log_softmax(input, class_dim)
-    nll = rushlight._C._nn.nll_loss_nd(logp, target, weight, mode, ignore_index)
-    uniform = logp if weight is None else logp * _class_weight(input, weight, class_dim)
-    ignored = target == ignore_index
-    uniform = (-uniform.sum(class_dim)).masked_fill(ignored, 0.0)
-    if reduction != "none":
-        uniform = uniform.sum()
-    if reduction == "mean":
-        if weight is None:
-            uniform = uniform / (~ignored).sum()
-        else:
-            known = weight.index_select(0, target.masked_fill(ignored, 0).reshape(-1))
-            uniform = uniform / known.masked_fill(ignored.reshape(-1), 0.0).sum()
-    return (1 - label_smoothing) * nll + (label_smoothing / input.shape[class_dim]) * uniform
 
 
 def binary_cross_entropy(
