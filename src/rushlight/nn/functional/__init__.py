@@ -17,7 +17,6 @@ from .activation import (
     relu,
     relu6,
     rrelu,
-    rrelu_,
     selu,
     sigmoid,
     silu,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -22,7 +21,6 @@ __all__ = [
     "relu",
     "relu6",
     "rrelu",
-    "rrelu_",
     "selu",
     "sigmoid",
     "silu",
@@ -95,37 +93,7 @@ def rrelu(
 
     Bounds that are infinite or out of order raise RuntimeError.
     """
-    if inplace:
-        return rrelu_(input, lower, upper, training)
-    if training:
-        return input * _random_slopes(input, lower, upper)
-    return leaky_relu(input, _mean_slope(lower, upper))
-
-
-def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
-    """`rrelu` in place."""
-    if training:
-        return input.mul_(_random_slopes(input, lower, upper))
-    return leaky_relu(input, _mean_slope(lower, upper), inplace=True)
-
-
-def _mean_slope(lower: float, upper: float) -> float:
-    for name, bound in (("lower", lower), ("upper", upper)):
-        if not math.isfinite(bound):
-            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")
-    if lower > upper:
-        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    return (lower + upper) / 2
-
-
-def _random_slopes(input: Tensor, lower: float, upper: float) -> Tensor:
-    """One for each positive number of `input`, and a draw from [lower, upper) for each other."""
-    _mean_slope(lower, upper)
-    with rushlight.no_grad():
-        negative = input <= 0
-        # Like PyTorch, draw in float64, and only where a slope is needed.
-        drawn = rushlight.empty(int(negative.sum()), dtype=rushlight.float64).uniform_(lower, upper)
-        return rushlight.ones_like(input).masked_scatter_(negative, drawn.to(input.dtype))
+    return (rushlight.rrelu_ if inplace else rushlight.rrelu)(input, lower, upper, training)
 
 
 def tanhshrink(input: Tensor) -> Tensor:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import rushlight
 from rushlight import Tensor
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
-
-# Minus the limit of SELU at -inf: scale · alpha of "Self-normalizing neural networks", Klambauer et al. 2017.
-_SELU_FLOOR = 1.7580993408473766
 
 
 def _check_probability(p: float) -> None:
@@ -34,7 +30,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     `p` outside [0, 1] raises ValueError. From "Self-normalizing neural networks", Klambauer et al. 2017.
     """
     _check_probability(p)
-    return _drop(input, input.shape, p, training, inplace, _alpha_mask)
+    return (rushlight.alpha_dropout_ if inplace else rushlight.alpha_dropout)(input, p, training)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
@@ -43,7 +39,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     `p` outside [0, 1] raises ValueError, fewer than two dimensions RuntimeError.
     """
     _check_probability(p)
-    return _drop(input, _channel_shape(input, p, training), p, training, inplace, _alpha_mask)
+    return (rushlight.feature_alpha_dropout_ if inplace else rushlight.feature_alpha_dropout)(input, p, training)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -104,45 +100,8 @@ def _warn_of_dimensions(input: Tensor, name: str, spatial: str, expected: str) -
 
 def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, batched: bool) -> Tensor:
     """Zero whole channels; without a batch dimension the channels come first."""
+    drop = rushlight.feature_dropout_ if inplace else rushlight.feature_dropout
     if batched:
-        return _drop(input, _channel_shape(input, p, training), p, training, inplace, _mask)
-    view = input.unsqueeze(0)
-    dropped = _drop(view, _channel_shape(view, p, training), p, training, inplace, _mask)
+        return drop(input, p, training)
+    dropped = drop(input.unsqueeze(0), p, training)
     return input if inplace else dropped.squeeze(0)
-
-
-def _channel_shape(input: Tensor, p: float, training: bool) -> Any:
-    """The shape of a mask with one number for each channel of each sample."""
-    if input.dim() < 2:
-        if training and p and input.numel():
-            raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-        return input.shape
-    return (*input.shape[:2], *(1,) * (input.dim() - 2))
-
-
-def _mask(input: Tensor, shape: Any, p: float) -> tuple[Tensor, Tensor | None]:
-    """Zero with probability `p`, else 1 / (1 - p); nothing to add."""
-    return input.new_empty(shape).bernoulli_(1 - p).div_(1 - p), None
-
-
-def _alpha_mask(input: Tensor, shape: Any, p: float) -> tuple[Tensor, Tensor | None]:
-    """Scale and shift that leave a kept number affine and a dropped one at the image of SELU's floor."""
-    kept = input.new_empty(shape).bernoulli_(1 - p)
-    scale = 1.0 / ((_SELU_FLOOR**2 * p + 1) * (1 - p)) ** 0.5
-    shift = (kept - 1).mul_(_SELU_FLOOR * scale).add_(_SELU_FLOOR * scale * p)
-    return kept.mul_(scale), shift
-
-
-def _drop(input: Tensor, shape: Any, p: float, training: bool, inplace: bool, draw: Any) -> Tensor:
-    """`input` times the mask that `draw` makes of `shape`, plus its shift."""
-    if p == 0 or not training or input.numel() == 0:
-        return input
-    if p == 1:
-        factor, shift = input.new_zeros(()), None
-    else:
-        with rushlight.no_grad():
-            factor, shift = draw(input, shape, p)
-    if inplace:
-        input.mul_(factor)
-        return input if shift is None else input.add_(shift)
-    return input * factor if shift is None else input * factor + shift

@@ -18,6 +18,7 @@ _OF_PACKAGE = (
     "hardshrink",
     "prelu",
     "relu_",
+    "rrelu_",
     "selu_",
     "threshold_",
 )
