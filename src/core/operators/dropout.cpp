@@ -218,8 +218,15 @@ struct TimesNoise {
   }
 };
 
+void refuse_whole_numbers(const Tensor& x, bool training) {
+  if (!is_floating(x.dtype))
+    fail(ErrorKind::NotImplemented, '"', training ? "rrelu_with_noise_out_cpu" : "leaky_relu_cpu",
+         "\" not implemented for '", info(x.dtype).scalar_name, "'");
+}
+
 TensorRef rrelu_with(const Tensor& x, Tensor& noise, double lower, double upper, bool training, GeneratorArg g) {
   check_slopes(lower, upper);
+  refuse_whole_numbers(x, training);
   if (!training) return pointwise(rrelu_mean(), {Operand(x), Operand((lower + upper) / 2)});
   TensorRef out = draw_slopes(x, noise, lower, upper, g);
   return record("RreluWithNoiseBackward0", out, {&x}, {save_other(noise)}, TimesNoise());
@@ -227,6 +234,7 @@ TensorRef rrelu_with(const Tensor& x, Tensor& noise, double lower, double upper,
 
 TensorRef rrelu_with_(Tensor& x, Tensor& noise, double lower, double upper, bool training, GeneratorArg g) {
   check_slopes(lower, upper);
+  refuse_whole_numbers(x, training);
   if (!training) {
     Operand in[] = {Operand(x), Operand((lower + upper) / 2)};
     pointwise_inplace(rrelu_mean(), x, in, "rrelu_");

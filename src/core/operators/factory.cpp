@@ -141,9 +141,13 @@ TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step, DTy
   return out;
 }
 
+void check_requires_grad(DType dtype, bool requires_grad) {
+  check(!requires_grad || is_differentiable(dtype), "Only Tensors of floating point and complex dtype can require gradients");
+}
+
 TensorRef as_leaf(TensorRef t, bool requires_grad) {
+  check_requires_grad(t->dtype, requires_grad);
   if (!requires_grad) return t;
-  check(is_differentiable(t->dtype), "Only Tensors of floating point and complex dtype can require gradients");
   t->set(RequiresGrad, true);
   return t;
 }

@@ -21,6 +21,8 @@ TensorRef empty_like_in(const Tensor& t, DType dtype, MemoryFormat format);
 TensorRef scalar_tensor(const Scalar& value, DType dtype);
 /// n = ceil((end - start) / step) numbers start, start + step, ...
 TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step, DType dtype);
+/// Refuses requires_grad=True for a type without gradients.
+void check_requires_grad(DType dtype, bool requires_grad);
 /// What a factory gives for requires_grad=: the new tensor as a leaf; refuses types without gradients.
 TensorRef as_leaf(TensorRef t, bool requires_grad);
 /// `steps` numbers evenly spaced from start to end (range.cpp).

@@ -6,7 +6,9 @@
 
 namespace rushlight {
 
-TensorRef destination(const char* name, IntSpan size, Tensor* out, std::optional<DType> dtype, DType natural) {
+TensorRef destination(const char* name, IntSpan size, Tensor* out, std::optional<DType> dtype, DType natural,
+                      bool requires_grad) {
+  check_requires_grad(out ? out->dtype : dtype.value_or(natural), requires_grad);
   if (!out) return empty(size, dtype.value_or(natural));
   check(!(modes.grad && out->requires_grad()), name,
         "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
@@ -29,21 +31,21 @@ using OptionalType = std::optional<DType>;
 
 TensorRef rand_op(const Dims& size, GeneratorArg g, Tensor* out, OptionalType dtype, Layout, Device, bool requires_grad,
                   bool) {
-  TensorRef t = destination("rand", size, out, dtype, default_dtype);
+  TensorRef t = destination("rand", size, out, dtype, default_dtype, requires_grad);
   draw_uniform(*t, 0, 1, generator_of(g));
   return filled(std::move(t), out, "rand", requires_grad);
 }
 
 TensorRef randn_op(const Dims& size, GeneratorArg g, Tensor* out, OptionalType dtype, Layout, Device,
                    bool requires_grad, bool) {
-  TensorRef t = destination("randn", size, out, dtype, default_dtype);
+  TensorRef t = destination("randn", size, out, dtype, default_dtype, requires_grad);
   draw_normal(*t, 0, 1, generator_of(g));
   return filled(std::move(t), out, "randn", requires_grad);
 }
 
 TensorRef randint_between(std::int64_t low, std::int64_t high, const Dims& size, GeneratorArg g, Tensor* out,
                           OptionalType dtype, Layout, Device, bool requires_grad, bool) {
-  TensorRef t = destination("randint", size, out, dtype, DType::Int64);
+  TensorRef t = destination("randint", size, out, dtype, DType::Int64, requires_grad);
   draw_integers(*t, low, high, generator_of(g));
   return filled(std::move(t), out, "randint", requires_grad);
 }
@@ -78,7 +80,7 @@ TensorRef randperm_op(std::int64_t n, GeneratorArg g, Tensor* out, OptionalType 
                       bool requires_grad, bool) {
   DType type = out ? out->dtype : dtype.value_or(DType::Int64);
   check_permutation(n, type);
-  TensorRef t = destination("randperm", Dims{n}, out, dtype, DType::Int64);
+  TensorRef t = destination("randperm", Dims{n}, out, dtype, DType::Int64, requires_grad);
   visit_not_complex(type, "randperm", [&]<class T>() {
     if constexpr (std::is_same_v<T, bool>)
       fail(ErrorKind::NotImplemented, "\"randperm\" not implemented for 'Bool'");
@@ -88,25 +90,26 @@ TensorRef randperm_op(std::int64_t n, GeneratorArg g, Tensor* out, OptionalType 
   return filled(std::move(t), out, "randperm", requires_grad);
 }
 
-TensorRef like(const Tensor& t, OptionalType dtype, MemoryFormat format) {
+TensorRef like(const Tensor& t, OptionalType dtype, MemoryFormat format, bool requires_grad) {
   DType d = dtype.value_or(t.dtype);
+  check_requires_grad(d, requires_grad);
   return format == MemoryFormat::Contiguous ? empty(t.sizes(), d) : empty_like(t, d);
 }
 TensorRef rand_like_op(const Tensor& self, GeneratorArg g, OptionalType dtype, Layout, Device, bool requires_grad, bool,
                        MemoryFormat format) {
-  TensorRef t = like(self, dtype, format);
+  TensorRef t = like(self, dtype, format, requires_grad);
   draw_uniform(*t, 0, 1, generator_of(g));
   return as_leaf(t, requires_grad);
 }
 TensorRef randn_like_op(const Tensor& self, GeneratorArg g, OptionalType dtype, Layout, Device, bool requires_grad,
                         bool, MemoryFormat format) {
-  TensorRef t = like(self, dtype, format);
+  TensorRef t = like(self, dtype, format, requires_grad);
   draw_normal(*t, 0, 1, generator_of(g));
   return as_leaf(t, requires_grad);
 }
 TensorRef randint_like_between(const Tensor& self, std::int64_t low, std::int64_t high, GeneratorArg g,
                                OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
-  TensorRef t = like(self, dtype, format);
+  TensorRef t = like(self, dtype, format, requires_grad);
   draw_integers(*t, low, high, generator_of(g));
   return as_leaf(t, requires_grad);
 }

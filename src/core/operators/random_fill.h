@@ -50,7 +50,8 @@ void fill_memory(Tensor& t, F&& f) {
 
 /// Where a call's numbers go: its out=, resized, or a new tensor. `dtype`: what the call asked for, `natural` its
 /// default.
-TensorRef destination(const char* name, IntSpan size, Tensor* out, std::optional<DType> dtype, DType natural);
+TensorRef destination(const char* name, IntSpan size, Tensor* out, std::optional<DType> dtype, DType natural,
+                      bool requires_grad = false);
 /// The filled destination as the call's result.
 TensorRef filled(TensorRef t, const Tensor* out, const char* name, bool requires_grad = false);
 

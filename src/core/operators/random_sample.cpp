@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/random.h"
+#include "kernels/sample_gradient.h"
 #include "operators/pointwise.h"
 #include "operators/random_fill.h"
 #include "operators/view.h"
@@ -136,7 +137,7 @@ TensorRef normal_std(double mean, const Tensor& std, GeneratorArg g, Tensor* out
 
 TensorRef normal_numbers(double mean, double std, const Dims& size, GeneratorArg g, Tensor* out,
                          std::optional<DType> dtype, Layout, Device, bool requires_grad, bool) {
-  TensorRef t = destination("normal", size, out, dtype, default_dtype);
+  TensorRef t = destination("normal", size, out, dtype, default_dtype, requires_grad);
   draw_normal(*t, mean, std, generator_of(g));
   return filled(t, out, "normal", requires_grad);
 }
@@ -154,6 +155,14 @@ void visit_wide(DType d, const char* operation, F&& f) {
     default:
       fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
   }
+}
+
+/// The numbers broadcast to `sizes`, row-major.
+TensorRef packed_over(const Tensor& t, IntSpan sizes) {
+  if (equal(t.sizes(), sizes)) return packed(t);
+  TensorRef out = empty(sizes, t.dtype);
+  copy_numbers(*out, t);
+  return out;
 }
 
 TensorRef poisson(const Tensor& rate, GeneratorArg g) {
@@ -185,12 +194,44 @@ TensorRef binomial(const Tensor& count, const Tensor& prob, GeneratorArg g) {
   return record(Derivative::node, t, {&count, &prob}, {}, Derivative());
 }
 
+TensorRef standard_gamma_grad(const Tensor& alpha, const Tensor& x) {
+  check(alpha.dtype == x.dtype, "Found dtype ", info(x.dtype).scalar_name, " but expected ",
+        info(alpha.dtype).scalar_name);
+  Dims sizes = broadcast_sizes(alpha.sizes(), x.sizes());
+  TensorRef t = empty(sizes, alpha.dtype), shapes = packed_over(alpha, sizes), numbers = packed_over(x, sizes);
+  visit_wide(alpha.dtype, "_standard_gamma_grad_cpu", [&]<class T>() {
+    const T *a = shapes->read_as<T>(), *p = numbers->read_as<T>();
+    T* out = t->write_as<T>();
+    for (std::int64_t i = 0; i < t->numel; ++i) out[i] = T(gamma_gradient(double(a[i]), double(p[i])));
+  });
+  using Derivative = NoDerivative<"_standard_gamma_grad">;
+  return record(Derivative::node, t, {&alpha, &x}, {}, Derivative());
+}
+
 TensorRef standard_gamma(const Tensor& alpha, GeneratorArg g) {
   TensorRef t = empty(alpha.sizes(), alpha.dtype), shapes = packed(alpha);
   visit_wide(alpha.dtype, "gamma_cpu",
              [&]<class T>() { fill_gamma(generator_of(g), t->write_as<T>(), shapes->read_as<T>(), t->numel); });
-  using Derivative = NoDerivative<"_standard_gamma">;
-  return record("StandardGammaBackward0", t, {&alpha}, {}, Derivative());
+  return record("StandardGammaBackward0", t, {&alpha}, {save_in(alpha, 0), save_out(t)}, [](Vjp& v) {
+    static PointwiseOp& mul = pointwise_op("mul");
+    v.set(0, pointwise(mul, {Operand(v.grad()), Operand(standard_gamma_grad(*v.saved(0), *v.saved(1)))}));
+  });
+}
+
+TensorRef dirichlet_grad(const Tensor& x, const Tensor& alpha, const Tensor& total) {
+  for (const Tensor* t : {&alpha, &total})
+    check(t->dtype == x.dtype, "Found dtype ", info(t->dtype).scalar_name, " but expected ", info(x.dtype).scalar_name);
+  Dims sizes = broadcast_sizes(broadcast_sizes(x.sizes(), alpha.sizes()), total.sizes());
+  TensorRef t = empty(sizes, x.dtype), numbers = packed_over(x, sizes), shapes = packed_over(alpha, sizes),
+            sums = packed_over(total, sizes);
+  visit_wide(x.dtype, "_dirichlet_grad_cpu", [&]<class T>() {
+    const T *p = numbers->read_as<T>(), *a = shapes->read_as<T>(), *s = sums->read_as<T>();
+    T* out = t->write_as<T>();
+    for (std::int64_t i = 0; i < t->numel; ++i)
+      out[i] = T(dirichlet_gradient(double(p[i]), double(a[i]), double(s[i])));
+  });
+  using Derivative = NoDerivative<"_dirichlet_grad">;
+  return record(Derivative::node, t, {&x, &alpha, &total}, {}, Derivative());
 }
 
 TensorRef sample_dirichlet(const Tensor& alpha, GeneratorArg g) {
@@ -268,8 +309,12 @@ const Define samples[] = {
      "Numbers of successes in count trials of probability prob."},
     {"_standard_gamma(Tensor self, generator generator=None)", &standard_gamma, Function,
      "Gamma numbers of given shapes and scale 1."},
+    {"_standard_gamma_grad(Tensor self, Tensor output)", &standard_gamma_grad, Function,
+     "How gamma numbers move with their shapes."},
     {"_sample_dirichlet(Tensor self, generator generator=None)", &sample_dirichlet, Function,
      "Dirichlet vectors along the last dimension."},
+    {"_dirichlet_grad(Tensor x, Tensor alpha, Tensor total)", &dirichlet_grad, Function,
+     "How Dirichlet numbers move with their shapes, divided by 1 - x."},
     {"multinomial(Tensor self, int num_samples, bool replacement=False, " RUSHLIGHT_GENERATOR ", Tensor? out=None)",
      &multinomial, Both, "Places along the last dimension, drawn by their weights."},
 };

@@ -17,6 +17,12 @@ PyTypeObject* generator_type;
 
 namespace {
 
+/// A type's name without its module, as it stands in PyTorch's messages.
+std::string short_name(PyObject* o) {
+  std::string name = Py_TYPE(o)->tp_name;
+  return name.substr(name.rfind('.') + 1);
+}
+
 Generator& generator_at(PyObject* o) { return *reinterpret_cast<Generator*>(o); }
 
 Generator* new_generator(PyTypeObject* type, const MersenneTwister& twister) {
@@ -87,7 +93,7 @@ PyObject* get_state(PyObject* self, PyObject*) {
 }
 
 void restore(Generator& g, PyObject* state) {
-  check_type(is_tensor(state), "expected a torch.ByteTensor, but got ", Py_TYPE(state)->tp_name);
+  check_type(is_tensor(state), "expected a torch.ByteTensor, but got ", short_name(state));
   Tensor& t = *tensor_of(state);
   check_type(t.dtype == DType::UInt8, "RNG state must be a torch.ByteTensor");
   check(t.is_contiguous(), "RNG state must be contiguous");
@@ -116,7 +122,7 @@ PyObject* no_graph_set(PyObject*, PyObject* state) {
   if (is_generator(state))
     PyErr_SetString(PyExc_NotImplementedError, "graphsafe_set_state is not supported in this Generator");
   else
-    PyErr_Format(PyExc_TypeError, "expected a Generator, but got %s", Py_TYPE(state)->tp_name);
+    PyErr_Format(PyExc_TypeError, "expected a Generator, but got %s", short_name(state).c_str());
   return nullptr;
 }
 PyObject* no_offset(PyObject*, PyObject*) {
