@@ -136,7 +136,7 @@ class Step {
     return wrap_list(std::move(left_));
   }
 
-  /// Refuses what may not be changed, makes what is made in the first step, and counts the step.
+  /// Refuses what may not be changed, and makes what is made in the first step.
   void begin() {
     GradScope unrecorded(false);
     for (Entry& e : entries_) {
@@ -145,16 +145,18 @@ class Step {
         if (t) check_inplace(*t, false);
     }
     for (Entry& e : entries_) {
-      if (e.first) {
-        e.tensors[0] = empty_like(*e.param, e.param->dtype);
-        std::fill_n(e.tensors[0]->write(), std::size_t(e.param->numel * e.param->item_size()), std::byte(0));
-        checked(PyDict_SetItem(e.state, layout_.tensors[0], object_of(e.tensors[0].get())));
-      }
-      if (e.step) {
-        set_number(*e.step, number(*e.step) + 1);
-        e.step->bump_version();
-      }
+      if (!e.first) continue;
+      e.tensors[0] = empty_like(*e.param, e.param->dtype);
+      std::fill_n(e.tensors[0]->write(), std::size_t(e.param->numel * e.param->item_size()), std::byte(0));
+      checked(PyDict_SetItem(e.state, layout_.tensors[0], object_of(e.tensors[0].get())));
     }
+  }
+
+  /// Counts the step of one parameter, which may come more than once.
+  static void count(const Entry& e) {
+    if (!e.step) return;
+    set_number(*e.step, number(*e.step) + 1);
+    e.step->bump_version();
   }
 
   void end() {
@@ -264,6 +266,7 @@ PyObject* run(Step& step, const Options& options, const Prepare& prepare, const 
   std::vector<Options> each(step.entries().size(), options);
   std::int64_t total = 0;
   for (std::size_t i = 0; i < each.size(); ++i) {
+    Step::count(step.entries()[i]);
     prepare(step.entries()[i], each[i]);
     all.emplace_back(step.entries()[i], total);
     total += all.back().n;
@@ -463,6 +466,7 @@ template <class Kernel>
 PyObject* run_whole(Step& step, const Kernel& kernel) {
   step.begin();
   for (const Entry& e : step.entries()) {
+    Step::count(e);
     if (e.param->dtype == DType::Float32)
       kernel(e.param->write_as<float>(), e.grad->read_as<float>(), e);
     else
