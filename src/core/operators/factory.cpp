@@ -16,7 +16,7 @@ namespace {
 
 const char* type_name(DType d) {
   static const char* names[dtype_count] = {"bool",     "uint8_t",      "int8_t", "int16_t", "int",                  "int64_t",
-                                           "at::Half", "at::BFloat16", "float",  "double",  "c10::complex<float>", "c10::complex<double>"};
+                                           "c10::Half", "c10::BFloat16", "float",  "double",  "c10::complex<float>", "c10::complex<double>"};
   return names[int(d)];
 }
 

@@ -1,48 +1,55 @@
 #include "operators/index.h"
 
-#include <numeric>
-
-#include "kernels/nest.h"
+#include "kernels/index.h"
 #include "kernels/parallel.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
 namespace rushlight {
+namespace {
 
-TensorRef nonzero(const Tensor& t) {
-  TensorRef x = packed(t);
-  std::vector<std::int64_t> found;
-  visit_dtype(t.dtype, [&]<class T>() {
-    const T* p = x->read_as<T>();
-    for (std::int64_t i = 0; i < x->numel; ++i)
-      if constexpr (is_complex_type<T>) {
-        if (p[i] != T(0)) found.push_back(i);
-      } else {
-        if (float(p[i]) != 0 || p[i] != T(0)) found.push_back(i);
-      }
-  });
-  auto n = std::int64_t(found.size());
-  TensorRef out = empty(Dims{n, t.ndim}, DType::Int64);
-  auto* to = out->write_as<std::int64_t>();
-  for (std::int64_t k = 0; k < n; ++k) {
-    std::int64_t rest = found[std::size_t(k)];
-    for (int d = t.ndim - 1; d >= 0; --d) {
-      to[k * t.ndim + d] = rest % t.size(d);
-      rest /= t.size(d);
+TensorRef borrowed(const Tensor& t) { return TensorRef(const_cast<Tensor*>(&t)); }
+
+bool is_mask(const Tensor& t) { return t.dtype == DType::Bool || t.dtype == DType::UInt8; }
+
+void check_mask_shape(const Tensor& t, const Tensor& mask, int dim) {
+  for (int k = 0; k < mask.ndim; ++k)
+    check_index(dim + k < t.ndim && mask.size(k) == t.size(dim + k), "The shape of the mask ", to_string(mask.sizes()), " at index ", k,
+                " does not match the shape of the indexed tensor ", to_string(t.sizes()), " at index ", dim + k);
+}
+
+/// One index tensor per dimension (null: the whole dimension): masks become positions; checks types and counts.
+TensorList plain_indices(const Tensor& t, const TensorList& given) {
+  GradScope off(false);
+  TensorList out;
+  int dim = 0;
+  for (auto& i : given) dim += i && is_mask(*i) ? i->ndim : 1;
+  check_index(dim <= t.ndim, "too many indices for tensor of dimension ", int(t.ndim), " (got ", dim, ")");
+  dim = 0;
+  for (auto& i : given) {
+    if (i && is_mask(*i)) {
+      if (i->dtype == DType::UInt8) warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
+      check_mask_shape(t, *i, dim);
+      for (auto& positions : nonzero_positions(*i)) out.push_back(positions);
+      dim += i->ndim;
+      continue;
     }
+    check_index(!i || i->dtype == DType::Int64 || i->dtype == DType::Int32, "tensors used as indices must be long, int, byte or bool tensors");
+    out.push_back(i ? cast(*i, DType::Int64) : nullptr);
+    ++dim;
   }
+  out.resize(std::size_t(t.ndim));
   return out;
 }
 
-namespace {
-
-/// An index expression resolved against a shape: which dimensions are indexed, and for each place of the result's
-/// indexed block the element offset in the source.
+/// An index expression resolved against a shape: which dimensions are indexed, and the places that each position of the
+/// result's indexed block stands for.
 struct Plan {
-  Dims block;                ///< the broadcast shape of the index tensors
+  Dims block;                     ///< the broadcast shape of the index tensors
   Dims rest_sizes, rest_strides;  ///< dimensions that are not indexed
-  int block_at = 0;          ///< where the block stands among the rest in the result
-  TensorRef offsets;         ///< int64, one per place of the block, in elements
+  int block_at = 0;               ///< where the block stands among the rest in the result
+  int only = -1;                  ///< the indexed dimension, where it is one alone
+  TensorRef places;               ///< int64, one per position of the block: of `only` its indices, else offsets in elements
   Dims result_sizes() const {
     Dims out;
     for (int i = 0; i < block_at; ++i) out.push_back(rest_sizes[i]);
@@ -52,52 +59,40 @@ struct Plan {
   }
 };
 
-/// Masks become index tensors; checks types and counts.
-TensorList plain_indices(const Tensor& t, const TensorList& given) {
-  TensorList out;
-  int dim = 0;
-  for (auto& i : given) {
-    if (!i) {
-      out.push_back(nullptr);
-      ++dim;
-      continue;
+Dims common_block(const TensorList& indices) {
+  Dims block;
+  bool any = false;
+  for (auto& i : indices) {
+    if (!i) continue;
+    try {
+      block = any ? broadcast_sizes(block, i->sizes()) : Dims(i->sizes());
+    } catch (const Error&) {
+      std::string shapes;
+      for (auto& j : indices)
+        if (j) shapes = concat(shapes, shapes.empty() ? "" : ", ", to_string(j->sizes()));
+      fail(ErrorKind::Index, "shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
     }
-    if (i->dtype == DType::Bool || i->dtype == DType::UInt8) {
-      for (int k = 0; k < i->ndim; ++k)
-        check_index(dim + k < t.ndim && i->size(k) == t.size(dim + k), "The shape of the mask ", to_string(i->sizes()), " at index ", k,
-                    " does not match the shape of the indexed tensor ", to_string(t.sizes()), " at index ", dim + k);
-      TensorRef at = nonzero(*i);
-      GradScope off(false);
-      for (int k = 0; k < i->ndim; ++k) out.push_back(contiguous(*select(*at, 1, k)));
-      dim += i->ndim;
-      continue;
-    }
-    check_index(i->dtype == DType::Int64 || i->dtype == DType::Int32 || i->dtype == DType::Int16 || i->dtype == DType::Int8,
-                "tensors used as indices must be long, int, byte or bool tensors");
-    out.push_back(cast(*i, DType::Int64));
-    ++dim;
+    any = true;
   }
-  check_index(dim <= t.ndim, "too many indices for tensor of dimension ", int(t.ndim));
-  while (int(out.size()) < t.ndim) out.push_back(nullptr);
-  return out;
+  return block;
+}
+
+/// to[k] += scale * (the k-th index, counted from the start).
+void add_positions(std::int64_t* to, const Tensor& index, const Dims& block, int dim, std::int64_t size, std::int64_t scale) {
+  TensorRef at = equal(index.sizes(), block) ? packed(index)
+                                             : packed(*make_tensor(Ref<Storage>(index.storage), DType::Int64, block, broadcast_strides(index, block), index.offset));
+  const auto* from = at->read_as<std::int64_t>();
+  for (std::int64_t k = 0; k < at->numel; ++k) {
+    std::int64_t i = from[k];
+    check_index(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim, " with size ", size);
+    to[k] += (i < 0 ? i + size : i) * scale;
+  }
 }
 
 Plan make_plan(const Tensor& t, const TensorList& given) {
   TensorList indices = plain_indices(t, given);
   Plan p;
-  bool any = false;
-  for (auto& i : indices)
-    if (i) {
-      try {
-        p.block = any ? broadcast_sizes(p.block, i->sizes()) : Dims(i->sizes());
-      } catch (const Error&) {
-        std::string shapes;
-        for (auto& j : indices)
-          if (j) shapes += (shapes.empty() ? "" : ", ") + to_string(j->sizes()).str();
-        fail(ErrorKind::Index, "shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
-      }
-      any = true;
-    }
+  p.block = common_block(indices);
   int first = -1, last = -1, count = 0;
   for (int d = 0; d < t.ndim; ++d) {
     if (!indices[std::size_t(d)]) {
@@ -113,96 +108,172 @@ Plan make_plan(const Tensor& t, const TensorList& given) {
     ++count;
   }
   if (last - first + 1 != count) p.block_at = 0;  // not side by side: the block comes first
-  p.offsets = zeros(p.block, DType::Int64);
-  auto* to = p.offsets->write_as<std::int64_t>();
-  for (int d = 0; d < t.ndim; ++d) {
-    if (!indices[std::size_t(d)]) continue;
-    TensorRef at = packed(*make_tensor(Ref<Storage>(indices[std::size_t(d)]->storage), DType::Int64, p.block, broadcast_strides(*indices[std::size_t(d)], p.block),
-                                       indices[std::size_t(d)]->offset));
-    auto* from = at->read_as<std::int64_t>();
-    std::int64_t n = t.size(d), stride = t.stride(d);
-    for (std::int64_t k = 0; k < p.offsets->numel; ++k) {
-      std::int64_t i = from[k];
-      check_index(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", d, " with size ", n);
-      to[k] += (i < 0 ? i + n : i) * stride;
-    }
-  }
+  if (count == 1) p.only = first;
+  p.places = zeros(p.block, DType::Int64);
+  for (int d = 0; d < t.ndim; ++d)
+    if (indices[std::size_t(d)]) add_positions(p.places->write_as<std::int64_t>(), *indices[std::size_t(d)], p.block, d, t.size(d), count == 1 ? 1 : t.stride(d));
   return p;
 }
 
-/// The result's dimensions of the plan applied to `t` as block first, then the rest.
-Dims block_first(const Plan& p) {
-  Dims order;
-  for (int i = 0; i < p.block.size(); ++i) order.push_back(p.block_at + i);
-  for (int i = 0; i < p.rest_sizes.size(); ++i) order.push_back(i < p.block_at ? i : i + p.block.size());
-  return order;
+/// The strides of `values`, shaped like the plan's result, with its block as one dimension; false where it is not one.
+bool flat_block(const Plan& p, const Tensor& values, Dims& strides) {
+  int b = p.block.size();
+  std::int64_t step = 0, run = 1;
+  for (int i = b - 1; i >= 0; --i) {
+    if (p.block[i] == 1) continue;
+    std::int64_t s = values.stride(p.block_at + i);
+    if (run == 1) step = s;
+    if (s != step * run) return false;
+    run *= p.block[i];
+  }
+  strides = Dims();
+  for (int i = 0; i < p.block_at; ++i) strides.push_back(values.stride(i));
+  strides.push_back(step);
+  for (int i = p.block_at + b; i < values.ndim; ++i) strides.push_back(values.stride(i));
+  return true;
 }
 
-/// A view of `t` (shaped like the result) with the block first.
-TensorRef arrange(const Tensor& t, const Plan& p) {
-  GradScope off(false);
-  return permute(t, block_first(p));
+/// `t` at one dimension's places beside `values`, whose strides have the block as that dimension.
+DimensionPair pair_of(const Tensor& t, const Plan& p, const Tensor& values, Dims strides) {
+  DimensionPair pair;
+  std::int64_t item = t.item_size();
+  pair.second_step = strides[p.only] * item;
+  strides.erase(p.only);
+  const std::int64_t* both[2] = {p.rest_strides.data(), strides.data()};
+  std::int64_t items[2] = {item, item};
+  pair.rest = Nest(p.rest_sizes, both, items, 2);
+  pair.first = const_cast<char*>(reinterpret_cast<const char*>(t.read()));
+  pair.second = const_cast<char*>(reinterpret_cast<const char*>(values.read()));
+  pair.first_step = t.stride(p.only) * item;
+  pair.index = p.places->read_as<std::int64_t>();
+  pair.count = p.places->numel;
+  return pair;
 }
 
+/// Calls f(element of `source`, element of `values`, n, steps) over all places of a plan of several indexed dimensions;
+/// `values` is shaped like the result. Places may repeat: only what reads them may run on several threads.
 template <class T, class F>
 void for_places(const Tensor& source, const Plan& p, const Tensor& values, bool exclusive, F&& f) {
-  // values: block first; its block part is walked by a nest, the rest by another
+  if (values.numel == 0) return;
   Dims block_strides, rest_strides;
   int b = p.block.size();
-  for (int i = 0; i < values.ndim; ++i) (i < b ? block_strides : rest_strides).push_back(values.stride(i));
-  std::int64_t item = sizeof(T);
+  for (int i = 0; i < values.ndim; ++i) (i >= p.block_at && i < p.block_at + b ? block_strides : rest_strides).push_back(values.stride(i));
+  constexpr std::int64_t item = sizeof(T);
   const std::int64_t* rest[2] = {p.rest_strides.data(), rest_strides.data()};
   std::int64_t items[2] = {item, item};
   Nest inner(p.rest_sizes, rest, items, 2);
+  const std::int64_t* block[1] = {block_strides.data()};
+  std::int64_t block_item[1] = {item};
+  Nest outer;  // the block in row-major order
+  outer.n_operands = 1;
+  for (int i = b - 1; i >= 0; --i) {
+    outer.sizes[outer.ndim] = p.block[i];
+    outer.steps[outer.ndim++][0] = block[0][i] * block_item[0];
+  }
+  if (b == 0) outer.steps[0][0] = 0;
   char* base = const_cast<char*>(reinterpret_cast<const char*>(source.read()));
   char* other = const_cast<char*>(reinterpret_cast<const char*>(values.read()));
-  auto* offsets = p.offsets->read_as<std::int64_t>();
-  if (inner.numel == 0 || p.offsets->numel == 0) return;
+  const auto* places = p.places->read_as<std::int64_t>();
   auto run = [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t k = begin; k < end; ++k) {
-      std::int64_t rest_index = k, at = 0;
-      for (int d = b - 1; d >= 0; --d) {
-        at += rest_index % p.block[d] * block_strides[d];
-        rest_index /= p.block[d];
+    const std::int64_t* at = places + begin;
+    outer.run(&other, begin, end, [&](char** q, std::int64_t n, const std::int64_t* steps) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        char* pair[2] = {base + *at++ * item, q[0] + i * steps[0]};
+        if (inner.numel == 1) {
+          f(reinterpret_cast<T*>(pair[0]), reinterpret_cast<T*>(pair[1]), 1, 0, 0);
+          continue;
+        }
+        inner.run(pair, 0, inner.numel, [&](char** r, std::int64_t m, const std::int64_t* inner_steps) {
+          f(reinterpret_cast<T*>(r[0]), reinterpret_cast<T*>(r[1]), m, inner_steps[0] / item, inner_steps[1] / item);
+        });
       }
-      char* pair[2] = {base + offsets[k] * item, other + at * item};
-      if (inner.numel == 1) {
-        f(reinterpret_cast<T*>(pair[0]), reinterpret_cast<T*>(pair[1]), 1, 0, 0);
-        continue;
-      }
-      inner.run(pair, 0, inner.numel, [&](char** q, std::int64_t n, const std::int64_t* steps) {
-        f(reinterpret_cast<T*>(q[0]), reinterpret_cast<T*>(q[1]), n, steps[0] / item, steps[1] / item);
-      });
-    }
+    });
   };
   if (exclusive)
-    parallel_for(p.offsets->numel, std::max<std::int64_t>(1, (1 << 15) / inner.numel), run);
+    parallel_for(p.places->numel, std::max<std::int64_t>(1, (1 << 15) / inner.numel), run);
   else
-    run(0, p.offsets->numel);
+    run(0, p.places->numel);
 }
 
-void put(Tensor& t, const Plan& p, const Tensor& values, bool accumulate) {
-  GradScope off(false);
-  TensorRef typed = values.dtype == t.dtype ? TensorRef(const_cast<Tensor*>(&values)) : cast(values, t.dtype);
-  Dims sizes = p.result_sizes();
-  TensorRef shaped = equal(typed->sizes(), sizes) ? typed : expand(*typed, sizes);
-  TensorRef arranged = arrange(*shaped, p);
-  t.write();
-  if (accumulate) {
-    visit_dtype(t.dtype, [&]<class T>() {
-      for_places<T>(t, p, *arranged, false, [](T* to, T* from, std::int64_t n, std::int64_t ts, std::int64_t fs) {
-        for (std::int64_t i = 0; i < n; ++i) to[i * ts] = T(to[i * ts] + from[i * fs]);
-      });
-    });
+void read_places(const Tensor& t, const Plan& p, Tensor& out) {
+  out.write();
+  if (out.numel == 0) return;
+  Dims strides;
+  if (p.only >= 0 && t.is_contiguous()) {
+    std::int64_t rows = 1, bytes = t.item_size();
+    for (int i = 0; i < p.only; ++i) rows *= t.size(i);
+    for (int i = p.only + 1; i < t.ndim; ++i) bytes *= t.size(i);
+    select_blocks(t.read(), out.write(), rows, t.size(p.only), p.places->read_as<std::int64_t>(), p.places->numel, bytes);
+  } else if (p.only >= 0 && flat_block(p, out, strides)) {
+    select_places(pair_of(t, p, out, strides), t.item_size());
   } else {
     visit_width(t.item_size(), [&]<class T>() {
-      for_places<T>(t, p, *arranged, false, [](T* to, T* from, std::int64_t n, std::int64_t ts, std::int64_t fs) {
+      for_places<T>(t, p, out, true, [](T* from, T* to, std::int64_t n, std::int64_t fs, std::int64_t ts) {
         for (std::int64_t i = 0; i < n; ++i) to[i * ts] = from[i * fs];
       });
     });
   }
 }
 
+/// `shaped`: of the result's shape and t's type.
+void write_places(Tensor& t, const Plan& p, const Tensor& shaped, bool accumulate) {
+  t.write();
+  if (shaped.numel == 0) return;
+  if (p.only >= 0) {
+    Dims strides;
+    TensorRef values = borrowed(shaped);
+    if (!flat_block(p, *values, strides)) {
+      values = packed(shaped);
+      flat_block(p, *values, strides);
+    }
+    DimensionPair pair = pair_of(t, p, *values, strides);
+    return accumulate ? add_places(pair, t.dtype, 1) : copy_places(pair, t.item_size());
+  }
+  if (accumulate)
+    visit_dtype(t.dtype, [&]<class T>() {
+      for_places<T>(t, p, shaped, false, [](T* to, T* from, std::int64_t n, std::int64_t ts, std::int64_t fs) {
+        for (std::int64_t i = 0; i < n; ++i) to[i * ts] = T(to[i * ts] + from[i * fs]);
+      });
+    });
+  else
+    visit_width(t.item_size(), [&]<class T>() {
+      for_places<T>(t, p, shaped, false, [](T* to, T* from, std::int64_t n, std::int64_t ts, std::int64_t fs) {
+        for (std::int64_t i = 0; i < n; ++i) to[i * ts] = from[i * fs];
+      });
+    });
+}
+
+void put(Tensor& t, const Plan& p, const Tensor& values, bool accumulate) {
+  GradScope off(false);
+  TensorRef typed = cast(values, t.dtype);
+  Dims sizes = p.result_sizes();
+  write_places(t, p, equal(typed->sizes(), sizes) ? *typed : *expand(*typed, sizes), accumulate);
+}
+
+/// True where the expression is one mask over all dimensions: the most frequent kind has ways of its own.
+bool is_whole_mask(const Tensor& t, const TensorList& indices) {
+  return indices.size() == 1 && indices[0] && indices[0]->dtype == DType::Bool && indices[0]->ndim == t.ndim && t.ndim > 0;
+}
+
+/// to = value where the mask is True.
+void fill_masked(Tensor& to, const Tensor& mask, const Tensor& value) {
+  std::byte element[16];
+  item(value).store(to.dtype, element);
+  char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(mask.read())), reinterpret_cast<char*>(to.write())};
+  const std::int64_t* strides[2] = {mask.strides().data(), to.strides().data()};
+  std::int64_t items[2] = {1, to.item_size()};
+  Nest nest(to.sizes(), strides, items, 2);
+  visit_width(to.item_size(), [&]<class T>() {
+    T number;
+    std::memcpy(&number, element, sizeof number);
+    parallel_for(nest.numel, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
+      nest.run(base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
+        for (std::int64_t i = 0; i < n; ++i)
+          if (p[0][i * steps[0]]) *reinterpret_cast<T*>(p[1] + i * steps[1]) = number;
+      });
+    });
+  });
+}
 
 /// Index tensors saved with a node; absent ones stay absent.
 struct SavedIndices {
@@ -222,8 +293,7 @@ TensorList unpack_indices(Vjp& v, const std::vector<int>& slot) {
   return out;
 }
 
-void check_values(const Tensor& t, const Plan& p, const Tensor& values) {
-  Dims sizes = p.result_sizes();
+void check_values(const Tensor& t, const Dims& sizes, const Tensor& values) {
   bool fits = values.ndim <= sizes.size();
   int lead = sizes.size() - values.ndim;
   for (int i = 0; fits && i < values.ndim; ++i) fits = values.size(i) == sizes[lead + i] || values.size(i) == 1;
@@ -232,18 +302,59 @@ void check_values(const Tensor& t, const Plan& p, const Tensor& values) {
         info(values.dtype).scalar_name, " for the source.");
 }
 
+/// t[indices] = values: the checks, then what writes.
+class Put {
+ public:
+  Put(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate) : values_(borrowed(values)), accumulate_(accumulate) {
+    if (!accumulate && values.numel == 1 && is_whole_mask(t, indices)) {
+      check_mask_shape(t, *indices[0], 0);
+      check_values(t, Dims{1}, values);
+      mask_ = indices[0];
+      return;
+    }
+    plan_ = make_plan(t, indices);
+    check_values(t, plan_.result_sizes(), values);
+  }
+  /// The values are read from the memory that is written: work on a copy.
+  void separate(const Tensor& t) {
+    if (memory_overlap(t, *values_) != Overlap::None) values_ = copy_of(*values_);
+  }
+  void write(Tensor& t) const {
+    if (mask_)
+      fill_masked(t, *mask_, *values_);
+    else
+      put(t, plan_, *values_, accumulate_);
+  }
+
+ private:
+  TensorRef values_, mask_;
+  bool accumulate_;
+  Plan plan_;
+};
+
+Node* put_node(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate) {
+  SavedIndices saved(indices, 0);
+  const Tensor* inputs[] = {&t, &values};
+  return make_lambda_node("IndexPutBackward0", inputs, saved.saves, 1, [slot = saved.slot, accumulate, sizes = Dims(values.sizes()), dtype = values.dtype](Vjp& v) {
+    TensorList at = unpack_indices(v, slot);
+    if (v.needs(0)) v.set(0, accumulate ? v.grad() : index_put(*v.grad(), at, *scalar_tensor(0, v.grad()->dtype), false));
+    if (v.needs(1)) v.set(1, cast(*sum_to_size(*index(*v.grad(), at), sizes), dtype));
+  });
+}
+
 }  // namespace
 
 TensorRef index(const Tensor& t, const TensorList& indices) {
-  Plan p = make_plan(t, indices);
-  TensorRef out = empty(p.result_sizes(), t.dtype);
-  TensorRef arranged = arrange(*out, p);
-  out->write();
-  visit_width(t.item_size(), [&]<class T>() {
-    for_places<T>(t, p, *arranged, true, [](T* from, T* to, std::int64_t n, std::int64_t fs, std::int64_t ts) {
-      for (std::int64_t i = 0; i < n; ++i) to[i * ts] = from[i * fs];
-    });
-  });
+  TensorRef out;
+  if (is_whole_mask(t, indices)) {
+    check_mask_shape(t, *indices[0], 0);
+    GradScope off(false);
+    out = masked_select(t, *indices[0]);
+  } else {
+    Plan p = make_plan(t, indices);
+    out = empty(p.result_sizes(), t.dtype);
+    read_places(t, p, *out);
+  }
   if (!needs_record(t)) return out;
   SavedIndices saved(indices, 0);
   const Tensor* inputs[] = {&t};
@@ -255,24 +366,9 @@ TensorRef index(const Tensor& t, const TensorList& indices) {
   return out;
 }
 
-namespace {
-Node* put_node(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate) {
-  SavedIndices saved(indices, 0);
-  const Tensor* inputs[] = {&t, &values};
-  return make_lambda_node("IndexPutBackward0", inputs, saved.saves, 1, [slot = saved.slot, accumulate, sizes = Dims(values.sizes()), dtype = values.dtype](Vjp& v) {
-    TensorList at = unpack_indices(v, slot);
-    if (v.needs(0)) v.set(0, accumulate ? v.grad() : index_put(*v.grad(), at, *scalar_tensor(0, v.grad()->dtype), false));
-    if (v.needs(1)) v.set(1, cast(*sum_to_size(*index(*v.grad(), at), sizes), dtype));
-  });
-}
-}  // namespace
-
 TensorRef index_put(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate) {
-  Plan probe = make_plan(t, indices);
-  check_values(t, probe, values);
   TensorRef out = copy_of(t);
-  Plan p = make_plan(*out, indices);
-  put(*out, p, values, accumulate);
+  Put(*out, indices, values, accumulate).write(*out);
   if (needs_record(t, values)) {
     Node* node = put_node(t, indices, values, accumulate);
     note_output(node, *out);
@@ -286,13 +382,11 @@ void index_put_inplace(Tensor& t, const TensorList& indices, const Tensor& value
   bool records = needs_record(t, values);
   check_inplace(t, records);
   refuse_overlapping_write(t);
-  Plan p = make_plan(t, indices);
-  check_values(t, p, values);
+  Put work(t, indices, values, accumulate);
   Ref<Node> node;
   if (records) node = Ref<Node>::adopt(put_node(t, indices, values, accumulate));
-  TensorRef source(const_cast<Tensor*>(&values));
-  if (memory_overlap(t, values) != Overlap::None) source = copy_of(values);
-  put(t, p, *source, accumulate);
+  work.separate(t);
+  work.write(t);
   finish_inplace(t, std::move(node), "index_put_");
 }
 
@@ -300,8 +394,20 @@ void index_put_inplace(Tensor& t, const TensorList& indices, const Tensor& value
 
 namespace {
 
+TensorList listed(const Tensors& indices) {
+  TensorList out;
+  for (const Tensor* t : indices) out.push_back(borrowed(*t));
+  return out;
+}
+TensorRef index_put_op(const Tensor& t, const Tensors& indices, const Tensor& values, bool accumulate) { return index_put(t, listed(indices), values, accumulate); }
+TensorRef index_put_(Tensor& t, const Tensors& indices, const Tensor& values, bool accumulate) {
+  index_put_inplace(t, listed(indices), values, accumulate);
+  return TensorRef(&t);
+}
+
 const Define indexing[] = {
-    {"nonzero(Tensor self)", &nonzero, Both | Out, "The positions of what is not zero, one row each."},
+    {"index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)", &index_put_op, Both, "A copy with self[indices] = values (+= where accumulate)."},
+    {"index_put_(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)", &index_put_, Both, "self[indices] = values (+= where accumulate)."},
 };
 
 }  // namespace

@@ -8,6 +8,8 @@ namespace rushlight {
 
 /// The positions of what is not zero, one row each: (n, ndim) of int64.
 TensorRef nonzero(const Tensor& t);
+/// The same, one vector per dimension; a scalar counts as a vector.
+TensorList nonzero_positions(const Tensor& t);
 
 /// t[i0, i1, ...] with index tensors (int types or bool masks) or null for a whole dimension, PyTorch's (NumPy's) rules.
 TensorRef index(const Tensor& t, const TensorList& indices);
@@ -21,8 +23,15 @@ TensorRef index_select(const Tensor& t, std::int64_t dim, const Tensor& index);
 /// A copy with alpha * source added to the named places.
 TensorRef index_add(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha);
 
+/// A copy with the number written to the named places.
+TensorRef index_fill(const Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value);
+
 /// Elements of `a` where the condition is True, of `b` elsewhere (mask.cpp).
 TensorRef where(const Tensor& condition, const Operand& a, const Operand& b);
 TensorRef masked_fill(const Tensor& t, const Tensor& mask, const Scalar& value);
+/// The elements where the mask is True, as a vector.
+TensorRef masked_select(const Tensor& t, const Tensor& mask);
+/// A copy with the elements of `source`, in order, where the mask is True.
+TensorRef masked_scatter(const Tensor& t, const Tensor& mask, const Tensor& source);
 
 }  // namespace rushlight

@@ -1,5 +1,6 @@
 // Choosing elements by masks.
 #include "operators/operators.h"
+#include "operators/partial.h"
 #include "operators/registry.h"
 
 namespace rushlight {
@@ -31,8 +32,15 @@ Scalar as_kind_of(const Scalar& value, DType dtype) {
   return value;
 }
 
+/// C++'s name of the type, which this message shows.
+const char* cpp_name(DType d) {
+  static const char* names[dtype_count] = {"bool",     "unsigned char", "signed char", "short int", "int",                  "long int",
+                                           "c10::Half", "c10::BFloat16", "float",       "double",    "c10::complex<float>", "c10::complex<double>"};
+  return names[int(d)];
+}
+
 void check_mask(const Tensor& mask) {
-  check(mask.dtype == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ", info(mask.dtype).scalar_name);
+  check(mask.dtype == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ", cpp_name(mask.dtype));
 }
 
 PointwiseOp& fill_operator() {
@@ -52,9 +60,121 @@ TensorRef masked_fill(const Tensor& t, const Tensor& mask, const Scalar& value) 
   return pointwise(fill_operator(), {Operand(t), Operand(mask), Operand(as_kind_of(value, t.dtype))});
 }
 
+namespace {
+
+/// The elements of packed `x` where the packed mask is True, one after the other.
+void select_masked(const Tensor& x, const Tensor& mask, Tensor& out) {
+  const bool* m = mask.read_as<bool>();
+  visit_width(x.item_size(), [&]<class T>() {
+    const T* from = reinterpret_cast<const T*>(x.read());
+    T* to = reinterpret_cast<T*>(out.write());
+    for (std::int64_t i = 0; i < x.numel; ++i)
+      if (m[i]) *to++ = from[i];
+  });
+}
+
+std::int64_t count_true(const Tensor& mask) {
+  const auto* m = mask.read_as<std::uint8_t>();
+  std::int64_t n = 0;
+  for (std::int64_t i = 0; i < mask.numel; ++i) n += m[i];
+  return n;
+}
+
+TensorRef expanded(const Tensor& t, IntSpan sizes) {
+  return equal(t.sizes(), sizes) ? TensorRef(const_cast<Tensor*>(&t)) : make_tensor(Ref<Storage>(t.storage), t.dtype, sizes, broadcast_strides(t, sizes), t.offset);
+}
+
+/// Overwrites the elements of row-major `to` where the packed mask is True with those of `source` in order.
+void scatter_masked(Tensor& to, const Tensor& mask, const Tensor& source) {
+  TensorRef plain = packed(source);
+  const bool* m = mask.read_as<bool>();
+  visit_width(to.item_size(), [&]<class T>() {
+    const T* from = reinterpret_cast<const T*>(plain->read());
+    T* x = reinterpret_cast<T*>(to.write());
+    for (std::int64_t i = 0; i < to.numel; ++i)
+      if (m[i]) x[i] = *from++;
+  });
+}
+
+void check_masked_scatter(const Tensor& t, const Tensor& mask, const Tensor& source) {
+  check(t.dtype == source.dtype, "masked_scatter: expected self and source to have same dtypes but got", info(t.dtype).scalar_name, " and ", info(source.dtype).scalar_name);
+  check(mask.dtype == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ", info(mask.dtype).scalar_name);
+}
+
+/// The gradient of masked_scatter's source: what went to its first elements, zeros for the others.
+TensorRef scattered_part(const Tensor& g, const Tensor& mask, IntSpan sizes) {
+  TensorRef part = masked_select(g, mask);
+  std::int64_t numel = count_elements(sizes);
+  if (part->numel < numel) part = slice_backward(*part, Dims{numel}, 0, 0, part->numel, 1);
+  return view(*part, sizes);
+}
+
+}  // namespace
+
+TensorRef masked_select(const Tensor& t, const Tensor& mask) {
+  check(mask.dtype == DType::Bool, "masked_select: expected BoolTensor for mask");
+  Dims sizes = broadcast_sizes(mask.sizes(), t.sizes());
+  TensorRef plain_mask = packed(*expanded(mask, sizes)), x = packed(*expanded(t, sizes));
+  TensorRef out = empty(Dims{count_true(*plain_mask)}, t.dtype);
+  if (out->numel) select_masked(*x, *plain_mask, *out);
+  if (!is_differentiable(t.dtype)) return out;
+  return record("MaskedSelectBackward0", out, {&t}, {save_other(mask)}, [sizes, from = Dims(t.sizes())](Vjp& v) {
+    TensorRef mask = v.saved(0);
+    v.set(0, sum_to_size(*masked_scatter(*zeros(sizes, v.grad()->dtype), *mask, *v.grad()), from));
+  });
+}
+
+namespace {
+template <class Derivative>
+TensorRef recorded_scatter(TensorRef out, const Tensor& t, const Tensor& mask, const Tensor& source, Derivative&& derivative) {
+  return is_differentiable(t.dtype) ? record("MaskedScatterBackward0", std::move(out), {&t, &source}, {save_other(mask)}, std::forward<Derivative>(derivative)) : out;
+}
+}  // namespace
+
+TensorRef masked_scatter(const Tensor& t, const Tensor& mask, const Tensor& source) {
+  check_masked_scatter(t, mask, source);
+  Dims sizes = broadcast_sizes(mask.sizes(), t.sizes());
+  TensorRef plain_mask = packed(*expanded(mask, sizes));
+  check(source.numel >= count_true(*plain_mask), "Number of elements of source < number of ones in mask");
+  TensorRef out = empty(sizes, t.dtype);
+  copy_numbers(*out, t);
+  scatter_masked(*out, *plain_mask, source);
+  return recorded_scatter(out, t, mask, source, [from = Dims(t.sizes()), its = Dims(source.sizes())](Vjp& v) {
+    TensorRef mask = v.saved(0);
+    if (v.needs(0)) v.set(0, sum_to_size(*masked_fill(*v.grad(), *mask, 0), from));
+    if (v.needs(1)) v.set(1, scattered_part(*v.grad(), *mask, its));
+  });
+}
+
 // ---- the operators
 
 namespace {
+
+TensorRef masked_scatter_(Tensor& t, const Tensor& mask, const Tensor& source) {
+  check_masked_scatter(t, mask, source);
+  check(mask.ndim <= t.ndim, "expand(CPUBoolType{", to_string(mask.sizes()), "}, size=", to_string(t.sizes()), "): the number of sizes provided (", int(t.ndim),
+        ") must be greater or equal to the number of dimensions in the tensor (", int(mask.ndim), ")");
+  TensorRef wide;
+  {
+    GradScope off(false);
+    wide = expand(mask, t.sizes());
+  }
+  TensorRef plain_mask = packed(*wide);
+  check(source.numel >= count_true(*plain_mask), "Number of elements of source < number of ones in mask");
+  return write_part(
+      "MaskedScatterBackward0", {t, "masked_scatter_"}, {&t, &source}, {save_other(mask)},
+      [&](Tensor& to) {
+        if (to.is_contiguous()) return scatter_masked(to, *plain_mask, source);
+        TensorRef plain = packed(to);
+        scatter_masked(*plain, *plain_mask, source);
+        copy_numbers(to, *plain);
+      },
+      [its = Dims(source.sizes())](Vjp& v) {
+        TensorRef mask = v.saved(0);
+        if (v.needs(0)) v.set(0, masked_fill(*v.grad(), *mask, 0));
+        if (v.needs(1)) v.set(1, scattered_part(*v.grad(), *mask, its));
+      });
+}
 
 TensorRef masked_fill_tensor(const Tensor& t, const Tensor& mask, const Tensor& value) {
   check_mask(mask);
@@ -79,16 +199,16 @@ TensorRef where_tensors(const Tensor& condition, const Tensor& a, const Tensor& 
 TensorRef where_number_tensor(const Tensor& condition, const Scalar& a, const Tensor& b) { return where(condition, a, b); }
 TensorRef where_tensor_number(const Tensor& condition, const Tensor& a, const Scalar& b) { return where(condition, a, b); }
 TensorRef where_numbers(const Tensor& condition, const Scalar& a, const Scalar& b) { return where(condition, a, b); }
-TensorList where_positions(const Tensor& condition) {
-  TensorRef rows = nonzero(condition);
-  return unbind(*rows, 1);
-}
+TensorList where_positions(const Tensor& condition) { return nonzero_positions(condition); }
 
 const Define masks[] = {
     {"masked_fill(Tensor self, Tensor mask, Scalar value)", &masked_fill, Both, "A number, or a 0-d tensor, where the mask is True."},
     {"masked_fill(Tensor self, Tensor mask, Tensor value)", &masked_fill_tensor, Both},
     {"masked_fill_(Tensor self, Tensor mask, Scalar value)", &masked_fill_inplace, Method, "masked_fill in place."},
     {"masked_fill_(Tensor self, Tensor mask, Tensor value)", &masked_fill_inplace_tensor, Method},
+    {"masked_select(Tensor self, Tensor mask)", &masked_select, Both | Out, "The elements where the mask is True, as a vector."},
+    {"masked_scatter(Tensor self, Tensor mask, Tensor source)", &masked_scatter, Both | Out, "Writes the elements of source, in order, where the mask is True."},
+    {"masked_scatter_(Tensor self, Tensor mask, Tensor source)", &masked_scatter_, Method, "masked_scatter in place."},
     {"where(Tensor condition)", &where_positions, Function | Out, "Elements of one operand where the condition is True, of the other elsewhere; alone: nonzero(as_tuple=True)."},
     {"where(Tensor condition, Tensor input, Tensor other)", &where_tensors, Function | Out},
     {"where(Tensor condition, Scalar self, Tensor other)", &where_number_tensor, Function | Out},

@@ -15,4 +15,5 @@
 #include "operators/random.h"
 #include "operators/reduce.h"
 #include "operators/softmax.h"
+#include "operators/scatter.h"
 #include "operators/view.h"

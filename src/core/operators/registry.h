@@ -164,6 +164,7 @@ inline Result to_result(Scalar s) {
   r.number = s;
   return r;
 }
+inline Result to_result(Result r) { return r; }
 inline Result to_result(bool b) { return to_result(Scalar(b)); }
 inline Result to_result(std::int64_t i) { return to_result(Scalar(i)); }
 inline Result to_result(double d) { return to_result(Scalar(d)); }
@@ -173,6 +174,7 @@ struct Returns;
 template <> struct Returns<void> { static std::string text() { return "None"; } };
 template <> struct Returns<TensorRef> { static std::string text() { return "Tensor"; } };
 template <> struct Returns<TensorList> { static std::string text() { return "Tensor[]"; } };
+template <> struct Returns<Result> { static std::string text() { return "Tensor or Tensor[]"; } };  // an argument chooses
 template <> struct Returns<bool> { static std::string text() { return "bool"; } };
 template <> struct Returns<std::int64_t> { static std::string text() { return "int"; } };
 template <> struct Returns<double> { static std::string text() { return "float"; } };

@@ -1,0 +1,84 @@
+// Where elements are not zero.
+#include "operators/operators.h"
+#include "operators/registry.h"
+
+namespace rushlight {
+namespace {
+
+template <class T>
+bool is_set(const T& v) {
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+    return (v.bits & 0x7fffu) != 0;
+  else
+    return v != T(0);
+}
+
+template <class T>
+std::int64_t count_set(const T* p, std::int64_t n) {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < n; ++i) count += is_set(p[i]);
+  return count;
+}
+
+/// Writes the coordinates of the elements of row-major `p` that are set: coordinate d of the k-th at to[d * count + k].
+template <class T>
+void write_places(const T* p, IntSpan sizes, std::int64_t* to, std::int64_t count) {
+  int n = int(sizes.size());
+  std::int64_t inner = sizes.back(), k = 0;
+  Dims at(n - 1);
+  while (k < count) {
+    for (std::int64_t j = 0; j < inner; ++j) {
+      if (!is_set(p[j])) continue;
+      for (int d = 0; d < n - 1; ++d) to[d * count + k] = at[d];
+      to[(n - 1) * count + k] = j;
+      ++k;
+    }
+    p += inner;
+    for (int d = n - 2; d >= 0 && ++at[d] == sizes[std::size_t(d)]; --d) at[d] = 0;
+  }
+}
+
+}  // namespace
+
+TensorRef nonzero(const Tensor& t) {
+  TensorRef x = packed(t);
+  return visit_dtype(t.dtype, [&]<class T>() {
+    const T* p = x->read_as<T>();
+    std::int64_t count = count_set(p, x->numel);
+    // each coordinate's column in one piece, so that nonzero(as_tuple=True) gives plain vectors
+    TensorRef out = empty_strided(Dims{count, t.ndim}, Dims{1, count}, DType::Int64);
+    if (count && t.ndim) write_places(p, t.sizes(), out->write_as<std::int64_t>(), count);
+    return out;
+  });
+}
+
+TensorList nonzero_positions(const Tensor& t) {
+  if (t.ndim) return unbind(*nonzero(t), 1);
+  return unbind(*nonzero(*view(t, Dims{1})), 1);
+}
+
+// ---- the operators
+
+namespace {
+
+Result nonzero_op(const Tensor& t, bool as_tuple) { return as_tuple ? detail::to_result(nonzero_positions(t)) : detail::to_result(nonzero(t)); }
+
+TensorRef nonzero_static(const Tensor& t, std::int64_t size, std::int64_t fill_value) {
+  check(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+  TensorRef found = nonzero(t);
+  TensorRef out = full(Dims{size, t.ndim}, fill_value, DType::Int64);
+  std::int64_t n = std::min(size, found->size(0));
+  GradScope off(false);
+  copy_numbers(*slice(*out, 0, 0, n, 1), *slice(*found, 0, 0, n, 1));
+  return out;
+}
+
+const Define places[] = {
+    {"nonzero(Tensor self, *, bool as_tuple=False)", &nonzero_op, Both | Out, "The positions of what is not zero, one row each; as_tuple: one vector per dimension."},
+    {"argwhere(Tensor self)", &nonzero, Both, "The positions of what is not zero, one row each."},
+    {"nonzero_static(Tensor self, *, int size, int fill_value=-1)", &nonzero_static, Both | Out, "The first `size` positions of what is not zero; rows that are missing hold fill_value."},
+};
+
+}  // namespace
+
+}  // namespace rushlight
