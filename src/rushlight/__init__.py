@@ -17,6 +17,7 @@ from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are wri
 from ._creation import *  # noqa: F403  # isort: skip
 from .functional import *  # noqa: F403  # isort: skip
 from .operators.norm import *  # noqa: F403  # isort: skip
+from .operators.contract import *  # noqa: F403  # isort: skip
 from ._tensor_str import set_printoptions as set_printoptions
 from .autograd.grad_mode import enable_grad as enable_grad
 from .autograd.grad_mode import inference_mode as inference_mode
