@@ -30,7 +30,9 @@ void check_shapes(const Tensor& x, const Tensor& target, const Tensor* weight) {
   } else {
     Dims wanted(x.sizes());
     wanted.erase(1);
-    check(equal(wanted, target.sizes()), "size mismatch (got input: ", to_string(x.sizes()), " , target: ", to_string(target.sizes()), ")");
+    bool fits = equal(wanted, target.sizes());
+    check(fits || x.ndim == 4, "Expected target size ", to_string(wanted), ", got ", to_string(target.sizes()));
+    check(fits, "size mismatch (got input: ", to_string(x.sizes()), " , target: ", to_string(target.sizes()), ")");
   }
   check(target.dtype == DType::Int64 || target.dtype == DType::UInt8, "expected target dtype to be Long or Byte, but got ", info(target.dtype).scalar_name);
   if (!weight) return;
@@ -112,6 +114,9 @@ TensorRef reduced_loss(const TensorRef& losses, std::int64_t reduction, double t
 /// The gradient of each line's loss from that of the result: one per line, or one for all.
 TensorRef line_gradient(const Tensor& g, std::int64_t reduction, double total) { return reduction == Mean ? div(g, Scalar(total)) : TensorRef(const_cast<Tensor*>(&g)); }
 
+/// Per line, `factor * g`; 0 for ignored lines even where g is no number (the mean of no lines).
+TensorRef of_counted(const Operand& factor, const Operand& g, const Tensor& classes) { return where(ge(classes, Scalar(0)), mul(factor, g), Scalar(0.0)); }
+
 const char* node_name(const Tensor& x) { return x.ndim > 2 ? "NllLoss2DBackward0" : "NllLossBackward0"; }
 
 TensorRef nll_loss(const Tensor& x, const Tensor& target, const Tensor* weight, std::int64_t reduction, std::int64_t ignore_index) {
@@ -126,7 +131,7 @@ TensorRef nll_loss(const Tensor& x, const Tensor& target, const Tensor* weight, 
   }
   return record(node_name(x), std::move(out), {&x}, {save_other(t.classes), save_other(t.counts)},
                 [b = t.block, sizes = Dims(x.sizes()), total = t.total, reduction, dtype = x.dtype](Vjp& v) {
-                  TensorRef per_line = neg(mul(line_gradient(*v.grad(), reduction, total), v.saved(1)));
+                  TensorRef per_line = neg(of_counted(v.saved(1), line_gradient(*v.grad(), reduction, total), *v.saved(0)));
                   v.set(0, cast(*place(*per_line, sizes, b, *v.saved(0)), dtype));
                 });
 }
@@ -177,7 +182,7 @@ TensorRef fused_vjp(const Terms& terms, Vjp& v) {
   TensorRef largest = v.saved(SavedLargest), log_sum = v.saved(SavedLogSum);
   TensorRef g = cast(*line_gradient(*v.grad(), terms.reduction, terms.total), x->dtype);
   Factors f(terms, *counts, *classes);
-  TensorRef a = packed(*mul(f.a, g)), b = packed(*mul(f.b, g)), d = packed(*mul(f.d, g));
+  TensorRef a = packed(*of_counted(f.a, g, *classes)), b = packed(*of_counted(f.b, g, *classes)), d = packed(*of_counted(f.d, g, *classes));
   TensorRef w = weight ? softmax_operand(*weight) : nullptr, out = empty(x->sizes(), x->dtype);
   cross_entropy_vjp(x->dtype, terms.block, {x->read(), largest->read(), log_sum->read(), a->read(), d->read(), w ? w->read() : nullptr, out->write()});
   visit_kernel_type(x->dtype, [&]<class T>() {
@@ -202,7 +207,7 @@ TensorRef recorded_vjp(const Terms& terms, Vjp& v) {
   }
   TensorRef parts = sub(mul(spread(f.a), softmax(*cast(*x, f.a->dtype), dim)), add(*place(*f.b, x->sizes(), terms.block, *classes), *others));
   TensorRef g = line_gradient(*v.grad(), terms.reduction, terms.total);
-  return cast(*mul(terms.reduction == None ? spread(g) : g, parts), x->dtype);
+  return cast(*of_counted(terms.reduction == None ? spread(g) : g, parts, *spread(classes)), x->dtype);
 }
 
 TensorRef cross_entropy_loss(const Tensor& x, const Tensor& target, const Tensor* weight, std::int64_t reduction, std::int64_t ignore_index, double smoothing) {
