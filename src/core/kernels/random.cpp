@@ -37,6 +37,18 @@ T convert(V value) {
     return static_cast<T>(value);
 }
 
+// 1 or 0, without a branch: it would be mispredicted every other time.
+template <class T>
+T indicator(bool yes) {
+  if constexpr (is_half_type<T>) {
+    T out;
+    out.bits = std::uint16_t(T(1.0f).bits & -int(yes));
+    return out;
+  } else {
+    return static_cast<T>(int(yes));
+  }
+}
+
 double to_uniform(std::uint64_t word) { return double(word & ((std::uint64_t(1) << 53) - 1)) * 0x1p-53; }
 float to_uniform(std::uint32_t word) { return float(word & ((std::uint32_t(1) << 24) - 1)) * 0x1p-24f; }
 
@@ -194,9 +206,8 @@ template <class T>
 void fill_bernoulli(MersenneTwister& generator, T* out, std::int64_t n, double p) {
   // u < p for u = word * 2^-53 is word < p * 2^53, an exact product; words are whole, so its ceiling serves as well.
   const auto threshold = std::uint64_t(std::ceil(p * 0x1p53));
-  const T zero = convert<T>(0), one = convert<T>(1);
   fill_from_words<std::uint64_t>(generator, out, n, [=](std::uint64_t word) {
-    return (word & ((std::uint64_t(1) << 53) - 1)) < threshold ? one : zero;
+    return indicator<T>((word & ((std::uint64_t(1) << 53) - 1)) < threshold);
   });
 }
 
@@ -204,9 +215,8 @@ template <class T, class P>
 void fill_bernoulli(MersenneTwister& generator, T* out, const P* p, std::int64_t n) {
   using Real = std::conditional_t<std::is_same_v<P, double>, double, float>;
   using Word = std::conditional_t<std::is_same_v<P, double>, std::uint64_t, std::uint32_t>;
-  const T zero = convert<T>(0), one = convert<T>(1);
   for_blocks<Word>(generator, n, [=](const Word* words, std::int64_t begin, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) out[begin + i] = to_uniform(words[i]) < Real(p[begin + i]) ? one : zero;
+    for (std::int64_t i = 0; i < count; ++i) out[begin + i] = indicator<T>(to_uniform(words[i]) < Real(p[begin + i]));
   });
 }
 
