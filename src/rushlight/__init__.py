@@ -10,9 +10,11 @@ from ._constants import *  # noqa: F403  # isort: skip
 from ._missing import lazy_module
 from ._C import *  # noqa: F403  # isort: skip  (now with the declared operators)
 
-globals().update(
-    {name: getattr(_C, name) for name in _C._operator_names if name[0] == "_" and hasattr(_C, name)}
-)  # not in *
+# what * leaves out
+_private = {name for name in _C._operator_names if name[0] == "_"} | {
+    name for name in vars(_C) if name[:9] == "_foreach_"
+}
+globals().update({name: getattr(_C, name) for name in _private if hasattr(_C, name)})
 from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are written in Python)
 from ._creation import *  # noqa: F403  # isort: skip
 from .functional import *  # noqa: F403  # isort: skip

@@ -84,6 +84,7 @@ NB_MODULE(_C, m) {
     init_storage_type(m.ptr());
     init_nn_module_type(m.ptr());
     init_generator_type(m.ptr());
+    init_foreach(m.ptr());
     add_operators(m);
   } catch (...) {
     set_error();

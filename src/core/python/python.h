@@ -101,6 +101,7 @@ void init_optimizer(PyObject* module);
 void init_storage_type(PyObject* module);
 void init_nn_module_type(PyObject* module);
 void init_generator_type(PyObject* module);
+void init_foreach(PyObject* module);
 
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyObject_TypeCheck(o, tensor_type); }
 inline Tensor* tensor_of(PyObject* o) { return reinterpret_cast<Tensor*>(o); }

@@ -34,8 +34,8 @@ def get_total_norm(
     if not listed:
         return rushlight.tensor(0.0)
     norm_type = float(norm_type)
-    norms = [rushlight.linalg.vector_norm(t, norm_type) for t in listed]
-    total: Tensor = norms[0] if len(norms) == 1 else rushlight.linalg.vector_norm(rushlight.stack(norms), norm_type)
+    norms = rushlight._foreach_norm(listed, norm_type)
+    total: Tensor = norms[0] if len(norms) == 1 else rushlight._foreach_norm([rushlight.stack(norms)], norm_type)[0]
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -50,11 +50,12 @@ def clip_grads_with_norm_(
 ) -> None:
     """Multiplies the gradients of `parameters` by ``max_norm / (total_norm + 1e-6)`` where that is below 1."""
     gradients = _gradients(parameters)
+    if not gradients:
+        return
     with rushlight.no_grad():
         # multiplied in any case: to look at the factor first would cost more than the product
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for gradient in gradients:
-            gradient.mul_(factor)
+        rushlight._foreach_mul_(gradients, factor)
 
 
 def clip_grad_norm_(
