@@ -119,12 +119,12 @@ def test_same_padding_has_its_odd_element_behind():
     np.testing.assert_allclose(
         y.detach().numpy(), by_definition(padded, w.detach().numpy(), None, dilation=(1, 2)), atol=1e-12
     )
-    assert torch.equal(torch.conv2d(x, w, padding="valid"), torch.conv2d(x, w))
+    assert torch.conv2d(x, w, padding="valid").tolist() == torch.conv2d(x, w).tolist()
 
 
 def test_without_a_batch():
     x, w, b = numbers(3, 6, 5), numbers(4, 3, 3, 3, seed=1), numbers(4, seed=2)
-    assert torch.equal(torch.conv2d(x, w, b), torch.conv2d(x.unsqueeze(0), w, b).squeeze(0))
+    assert torch.conv2d(x, w, b).tolist() == torch.conv2d(x.unsqueeze(0), w, b)[0].tolist()
     assert torch.conv_transpose2d(x, numbers(3, 4, 2, 2)).shape == (4, 7, 6)
 
 
@@ -132,7 +132,7 @@ def test_strided_operands():
     x, w = numbers(2, 6, 5, 3), numbers(3, 3, 3, 4, seed=1)
     a = torch.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1))
     b = torch.conv2d(x.permute(0, 3, 1, 2).contiguous(), w.permute(3, 2, 0, 1).contiguous())
-    assert torch.equal(a, b)
+    assert a.tolist() == b.tolist()
 
 
 def test_empty_batch():
@@ -165,7 +165,7 @@ def test_half_types_and_integers():
         ),
         (
             lambda o: torch.conv2d(o(1, 3, 8, 8), o(4, 3, 3, 3), o(3)),
-            "expected bias to be 1-dimensional with 4 elements",
+            "bias to be 1-dimensional with 4 elements",
         ),
         (lambda o: torch.conv2d(o(1, 3, 8, 8), o(4, 3, 3, 3), stride=0), "non-positive stride is not supported"),
         (lambda o: torch.conv2d(o(1, 3, 8, 8), o(4, 3, 3, 3), padding=-1), "negative padding is not supported"),

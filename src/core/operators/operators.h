@@ -11,7 +11,7 @@
 #include "operators/join.h"
 #include "operators/linear.h"
 #include "operators/matmul.h"
-#include "operators/norm.h"
+#include "operators/normalization.h"
 #include "operators/pointwise.h"
 #include "operators/random.h"
 #include "operators/reduce.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/cpu.h"
-#include "kernels/norm.h"
+#include "kernels/normalization.h"
 
 namespace rushlight::RUSHLIGHT_ISA {
 namespace {

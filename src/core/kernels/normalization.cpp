@@ -1,4 +1,4 @@
-#include "kernels/norm.h"
+#include "kernels/normalization.h"
 
 #include <algorithm>
 #include <cmath>
