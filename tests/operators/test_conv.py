@@ -156,7 +156,7 @@ def test_half_types_and_integers():
     [
         (
             lambda o: torch.conv2d(o(1, 3, 8, 8), o(4, 2, 3, 3)),
-            r"Given groups=1, weight of size \[4, 2, 3, 3\], expected input\[1, 3, 8, 8\] to have 2 channels, but got 3",
+            r"Given groups=1, weight of size \[4, 2, 3, 3\], expected input\[1, 3, 8, 8\] to have 2 channels",
         ),
         (lambda o: torch.conv2d(o(1, 3, 8, 8), o(4, 3, 9, 3)), r"Kernel size: \(9 x 3\). Kernel size can't be greater"),
         (
