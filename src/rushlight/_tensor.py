@@ -65,6 +65,38 @@ def __contains__(self: Tensor, element: Any) -> bool:
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
+@_method
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """Return the tensor itself: it is on the CPU."""
+    return self
+
+
+@_method
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """Raise: rushlight runs on CPUs only."""
+    return self.to("cuda" if device is None else device)
+
+
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """Return the name of the tensor's type (``torch.FloatTensor``), or the tensor converted to ``dtype``, a torch.dtype
+    or such a name or class."""
+    from ._creation import LEGACY
+
+    names = {d: name for name, d in LEGACY.items()}
+    if dtype is None:
+        return f"torch.{names.get(self.dtype, repr(self.dtype))}"
+    if not isinstance(dtype, _C.dtype):
+        name = dtype if isinstance(dtype, str) else dtype.__name__
+        known = LEGACY.get(name.rsplit(".", 1)[-1])
+        if known is None:
+            raise ValueError(f"invalid type: {name!r}")
+        dtype = known
+    return self.to(dtype)
+
+
+Tensor.type = _type
+
+
 def _warn_of_hooks(tensor: Tensor) -> None:
     if tensor._hooks():
         from .utils.hooks import warn_if_has_hooks

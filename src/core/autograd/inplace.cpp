@@ -48,7 +48,7 @@ void copy_slices_release(Node* node) {
 
 [[noreturn]] void fail_creation(const Tensor& t, bool direct) {
   const Node* fn = t.grad_fn_;
-  std::string output = fn ? concat("Output ", t.output_nr, " of ", name_of(fn), " is a view") : "A view was created in no_grad mode";
+  std::string output = fn ? concat("Output ", t.output_nr, " of ", operation_of(fn), " is a view") : "A view was created in no_grad mode";
   const char* what = direct ? " and is being modified inplace. " : " and its base or another view of its base has been modified inplace. ";
   switch (t.meta->creation) {
     case Creation::MultiOutput:
@@ -74,6 +74,11 @@ void copy_slices_release(Node* node) {
 }  // namespace
 
 NodeKind CopySlices::kind{"CopySlices", &copy_slices_apply, &copy_slices_destroy, &copy_slices_visit, &copy_slices_release};
+
+void check_history(const Tensor& t) {
+  if (!is_view(t) || t.meta->view_version == t.version() || t.meta->creation == Creation::Default) return;
+  if (t.grad_fn_ && t.meta->creation != Creation::NoGrad && t.meta->creation != Creation::Inference) fail_creation(t, false);
+}
 
 bool mutations_watched = false;
 

@@ -77,13 +77,12 @@ void save_output(Node* node, int i, Tensor* t, int output) {
   s.tensor = bare.detach();
 }
 
-namespace {
-
-/// "ExpBackward0" as PyTorch names it beside a tensor: "Exp".
 std::string operation_of(const Node* node) {
   std::string name = name_of(node);
   return name.substr(0, name.rfind("Backward"));
 }
+
+namespace {
 
 [[noreturn]] void fail_version(const Node* node, const SavedTensor& s) {
   const Tensor* t = s.tensor;

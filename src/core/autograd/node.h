@@ -49,6 +49,7 @@ struct NodeExtra {
   HookList<TensorHook> tensor_hooks;       ///< before the node runs, on one output's gradient each
   HookList<NodePreHook> pre_hooks;         ///< before the node runs
   HookList<NodePostHook> post_hooks;       ///< after it
+  std::vector<Dims> more_sizes;            ///< of outputs 1, 2, ... (output 0's stand in the node)
   std::vector<std::pair<std::uint32_t, Object*>> retained;  ///< (output, tensor) of retain_grad; not owned
   Object* metadata = nullptr;              ///< owned Python dict, made when asked for
   Object* trace = nullptr;                 ///< owned Python object: where the operation was recorded
@@ -87,6 +88,8 @@ struct Node : Object {
 void* node_allocate(NodeKind* kind, std::size_t bytes);
 /// embedding: the node's name, as errors give it.
 std::string name_of(const Node* node);
+/// The same without "Backward0", as PyTorch names the producer of a tensor.
+std::string operation_of(const Node* node);
 /// Frees what a node owns, pushing what may be long onto a list instead of recursing.
 void node_clear(Node* node) noexcept;
 /// Gives up a count; a chain of objects that die of it is freed in a loop, however long.

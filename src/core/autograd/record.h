@@ -129,6 +129,7 @@ void record_many(const char* name, std::span<const TensorRef> outs, std::span<co
   }
   Node* node = make_lambda_node(name, inputs, saves, int(outs.size()), std::forward<F>(f));
   note_output(node, *outs[0]);
+  for (std::size_t i = 1; i < outs.size(); ++i) node->extras().more_sizes.push_back(outs[i] ? Dims(outs[i]->sizes()) : Dims());
   for (std::size_t i = 0; i < outs.size(); ++i)
     if (outs[i] && is_differentiable(outs[i]->dtype)) set_history(*outs[i], node, std::uint32_t(i));
   release(static_cast<Object*>(node));

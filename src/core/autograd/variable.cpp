@@ -55,6 +55,8 @@ int accumulate_visit(Node* node, Visitor v) { return v(static_cast<AccumulateGra
 NodeKind AccumulateGrad::kind{"torch::autograd::AccumulateGrad", &accumulate, &accumulate_destroy, &accumulate_visit};
 
 Edge gradient_edge(Tensor& t) {
+  if (t.meta && t.meta->base) [[unlikely]]
+    check_history(t);
   if (Node* fn = t.grad_fn()) {
     retain(static_cast<Object*>(fn));
     return {fn, t.output_nr};

@@ -66,6 +66,8 @@ struct AccumulateGrad : Node {
 void before_mutation(Tensor& t);
 extern bool mutations_watched;
 
+/// Refuses a view whose history was lost by a change of its base: one of several views, or one made in no_grad.
+void check_history(const Tensor& t);
 /// Refuses what may not be changed in place, before anything is changed. `records`: the change will be recorded.
 void check_inplace(Tensor& t, bool records);
 /// After a change: bumps the version; where `node` is not null, makes it the history of `t` (through its base where `t`

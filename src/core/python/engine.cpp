@@ -25,7 +25,8 @@ Point read_point(PyObject* o, const char* what) {
     check(p.at.output < std::max<std::uint32_t>(p.at.node->n_outputs, 1), "the edge's output number ", p.at.output, " is out of range");
     return p;
   }
-  fail("all ", what, " have to be Tensors or GradientEdges, but got ", Py_TYPE(o)->tp_name);
+  bool roots = std::string_view(what) == "tensors";
+  fail(roots ? ErrorKind::Type : ErrorKind::Runtime, "all ", what, " have to be Tensors or GradientEdges, but got ", Py_TYPE(o)->tp_name);
 }
 
 /// The shape that a GradientEdge stands for; nodes keep that of their first output, up to four sizes.

@@ -12,6 +12,7 @@ namespace {
 
 struct Shape {
   bool tensor = false;
+  int edge = -1;  ///< of an input: which edge leads to it; tensors alone have one
   DType dtype = DType::Float32;
   Dims sizes;
 };
@@ -76,8 +77,8 @@ void function_apply_node(Node* n, TensorRef* grads, TensorRef* results) {
       check(g == Py_None, "function ", Py_TYPE(self)->tp_name, " returned a gradient different than None at position ", i + 1, ", but the corresponding forward input was not a Variable");
       continue;
     }
-    if (g == Py_None || !node->needs(int(i))) continue;
-    results[i] = conform(node, int(i), g);
+    if (g == Py_None || !node->needs(shape.edge)) continue;
+    results[shape.edge] = conform(node, int(i), g);
   }
 }
 
@@ -130,8 +131,15 @@ PyObject* save_for_backward(PyObject* self, PyObject* args) {
   });
 }
 PyObject* save_for_forward(PyObject* self, PyObject* args) { return set_tuple(&FunctionState::saved_for_forward, self, args); }
-PyObject* mark_dirty(PyObject* self, PyObject* args) { return set_tuple(&FunctionState::dirty, self, args); }
-PyObject* mark_non_differentiable(PyObject* self, PyObject* args) { return set_tuple(&FunctionState::non_differentiable, self, args); }
+PyObject* mark(const char* name, Owned FunctionState::*member, PyObject* self, PyObject* args) {
+  return guarded([&] {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+      check(is_tensor(PyTuple_GET_ITEM(args, i)), name, " can only accept variables, but argument ", i, " is of type ", Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
+    return set_tuple(member, self, args);
+  });
+}
+PyObject* mark_dirty(PyObject* self, PyObject* args) { return mark("mark_dirty", &FunctionState::dirty, self, args); }
+PyObject* mark_non_differentiable(PyObject* self, PyObject* args) { return mark("mark_non_differentiable", &FunctionState::non_differentiable, self, args); }
 PyObject* set_materialize(PyObject* self, PyObject* value) {
   if (!PyBool_Check(value)) {
     PyErr_Format(PyExc_TypeError, "set_materialize_grads expects a bool, not %s", Py_TYPE(value)->tp_name);
@@ -150,7 +158,8 @@ PyObject* saved_tensors(PyObject* self, void*) {
     if (state.to_save) return Py_NewRef(state.to_save.get());  // still inside of forward
     PyObject* out = checked(PyTuple_New(node->n_saved));
     Owned owner(out);
-    for (int i = 0; i < node->n_saved; ++i) PyTuple_SET_ITEM(out, i, wrap(unpack(node, i)));
+    GradScope with_history(true);  // a saved output is that output again, whatever mode backward runs in
+    for (int i = 0; i < int(node->n_saved); ++i) PyTuple_SET_ITEM(out, i, wrap(unpack(node, i)));
     return owner.detach();
   });
 }
@@ -241,6 +250,7 @@ class Application {
     s.inputs.resize(std::size_t(n));
     Owned needs(checked(PyTuple_New(n)));
     bool quiet = false;
+    int edges = 0;
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* a = PyTuple_GET_ITEM(args_, i);
       bool needed = false;
@@ -248,7 +258,7 @@ class Application {
         Tensor& t = *tensor_of(a);
         quiet = quiet || t.has(Volatile);
         needed = t.requires_grad();
-        s.inputs[std::size_t(i)] = {true, t.dtype, Dims(t.sizes())};
+        s.inputs[std::size_t(i)] = {true, edges++, t.dtype, Dims(t.sizes())};
       }
       recorded_ = recorded_ || needed;
       PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(needed));
@@ -259,11 +269,11 @@ class Application {
     // edges as they were before forward, which may change its inputs in place
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* a = PyTuple_GET_ITEM(args_, i);
-      s.edges.push_back(is_tensor(a) && is_differentiable(tensor_of(a)->dtype) ? gradient_edge(*tensor_of(a)) : Edge{});
+      if (is_tensor(a)) s.edges.push_back(is_differentiable(tensor_of(a)->dtype) ? gradient_edge(*tensor_of(a)) : Edge{});
     }
     Node* node = node_of(ctx_);
     node->edges = s.edges.data();
-    node->n_edges = std::int32_t(n);
+    node->n_edges = decltype(node->n_edges)(edges);
   }
 
   PyObject* finish(PyObject* output) {
@@ -315,7 +325,7 @@ class Application {
     Tensor& t = *tensor_of(o);
     bool input = contains(args_, o), dirty = contains(s.dirty, o);
     bool differentiable = recorded_ && !contains(s.non_differentiable, o) && is_differentiable(t.dtype);
-    s.outputs[std::size_t(i)] = {true, t.dtype, Dims(t.sizes())};
+    s.outputs[std::size_t(i)] = {true, -1, t.dtype, Dims(t.sizes())};
     Node* node = node_of(ctx_);
     if (i == 0) note_output(node, t);
     if (dirty) {
@@ -363,7 +373,7 @@ class Application {
       if (out >= 0 && (in < 0 || contains(s.dirty, o)))
         save_output(node, int(i), tensor_of(PyTuple_GET_ITEM(results, out)), tensor_of(PyTuple_GET_ITEM(results, out))->grad_fn_ == node ? out : -1);
       else
-        save_input(node, int(i), t, in);
+        save_input(node, int(i), t, in < 0 ? -1 : s.inputs[std::size_t(in)].edge);
     }
   }
 

@@ -51,12 +51,15 @@ nb::dict build_info() {
   nb::dict d;
   d["compiler"] = std::string("g++ ") + __VERSION__;
   d["cpu"] = std::string(isa_name());
-  d["blas"] = std::string(blas_config());
+  nb::dict libraries;
+  libraries["OpenBLAS"] = std::string(blas_config());
 #ifdef _OPENMP
-  d["openmp"] = _OPENMP;
+  libraries["OpenMP"] = std::to_string(_OPENMP);
 #else
-  d["openmp"] = 0;
+  libraries["OpenMP"] = std::string("none: kernels run on one thread");
 #endif
+  libraries["NumPy"] = nb::cast<std::string>(nb::module_::import_("numpy").attr("__version__"));
+  d["libraries"] = libraries;
   d["threads"] = num_threads();
   return d;
 }

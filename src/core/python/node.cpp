@@ -105,7 +105,14 @@ PyObject* shapes(PyObject* self, PyObject*) {
     int n = std::min<int>(node->ndim, 4);
     PyObject* shape = checked(PyTuple_New(n));
     for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(shape, i, PyLong_FromLongLong(node->sizes[i]));
-    return Py_BuildValue("[N]", shape);
+    Owned list(checked(Py_BuildValue("[N]", shape)));
+    if (node->extra)
+      for (auto& sizes : node->extra->more_sizes) {
+        Owned next(checked(PyTuple_New(sizes.size())));
+        for (int i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(next.get(), i, PyLong_FromLongLong(sizes[i]));
+        checked(PyList_Append(list, next));
+      }
+    return list.detach();
   });
 }
 
@@ -158,7 +165,7 @@ PyMethodDef methods[] = {
     {"_sequence_nr", sequence_nr, METH_NOARGS, "The order of recording."},
     {"register_hook", register_hook, METH_O, "register_hook(hook): hook(grad_inputs, grad_outputs) runs after the node. Returns a handle."},
     {"register_prehook", register_prehook, METH_O, "register_prehook(hook): hook(grad_outputs) runs before the node. Returns a handle."},
-    {"_input_shapes", shapes, METH_NOARGS, "The shape of the operation's first output (up to four sizes)."},
+    {"_input_shapes", shapes, METH_NOARGS, "The shapes of the operation's outputs (of the first, up to four sizes)."},
     {"_saved_tensors_info", saved_info, METH_NOARGS, "[(label, shape, dtype, bytes), ...] of the saved tensors."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -313,7 +313,12 @@ int set_grad_attribute(PyObject* s, PyObject* v, void*) {
   });
 }
 
-PyObject* get_grad_fn(PyObject* s, void*) { return guarded([&] { return wrap(tensor_of(s)->grad_fn()); }); }
+PyObject* get_grad_fn(PyObject* s, void*) {
+  return guarded([&] {
+    check_history(*tensor_of(s));
+    return wrap(tensor_of(s)->grad_fn());
+  });
+}
 PyObject* get_is_leaf(PyObject* s, void*) { return PyBool_FromLong(tensor_of(s)->is_leaf()); }
 PyObject* get_shape(PyObject* s, void*) { return guarded([&] { return make_size(tensor_of(s)->sizes()); }); }
 PyObject* get_dtype(PyObject* s, void*) { return dtype_object(tensor_of(s)->dtype); }
@@ -481,6 +486,7 @@ PyObject* is_contiguous(PyObject* s, PyObject* const* args, Py_ssize_t nargs, Py
 }
 PyObject* requires_grad_(PyObject* s, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   PyObject* value = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0) ? args[0] : Py_True;
+  if (value == Py_True && !tensor_of(s)->is_leaf()) return Py_NewRef(s);
   return set_requires_grad(s, value, nullptr) < 0 ? nullptr : Py_NewRef(s);
 }
 PyObject* detach_(PyObject* s, PyObject*) {
