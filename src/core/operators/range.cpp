@@ -16,19 +16,36 @@ DType spaced_type(const char* name, const Scalar& start, const Scalar& end, std:
   return *dtype;
 }
 
-/// The type that the points are computed in: the result's own where it is floating, wider for halves and integers.
+/// The type that the points are computed in: the result's own (halves as floats that are rounded after each operation),
+/// double for integers.
 template <class T>
-using Compute = std::conditional_t<is_complex_type<T> || std::is_same_v<T, double>, T, std::conditional_t<std::is_integral_v<T>, double, float>>;
+using Compute = std::conditional_t<std::is_integral_v<T>, double,
+                                   std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>>;
 
 /// Calls to(i, point) for n points from start to end: the first half counted from the start, the rest from the end.
-template <class C, class F>
+template <class T, class C, class F>
 void spaced(C start, C end, std::int64_t n, F&& to) {
   if (n == 0) return;
   if (n == 1) return to(0, start);
-  C step = (end - start) / C(float(n - 1));
-  if constexpr (is_complex_type<C>) {
-    for (std::int64_t i = 0; i < n; ++i) to(i, i < n / 2 ? start + step * C(float(i)) : end - step * C(float(n - 1 - i)));
+  if constexpr (is_complex_type<T>) {
+    using Real = typename C::value_type;
+    const C step = (end - start) / Real(n - 1);
+    with_pytorch_arithmetic([&](auto arithmetic) RUSHLIGHT_INLINE_LAMBDA {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const C from = i < n / 2 ? start : end, by = i < n / 2 ? step : -step;
+        const Real way = Real(i < n / 2 ? i : n - 1 - i);
+        to(i, C(arithmetic.multiply_add(by.real(), way, from.real()), arithmetic.multiply_add(by.imag(), way, from.imag())));
+      }
+    });
+  } else if constexpr (std::is_same_v<C, float> && !std::is_same_v<T, float>) {
+    auto round = [](float x) { return float(T(x)); };
+    const float step = round(round(end - start) / round(float(n - 1)));
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float way = round(step * round(float(i < n / 2 ? i : n - 1 - i)));
+      to(i, i < n / 2 ? start + way : end - way);
+    }
   } else {
+    const C step = (end - start) / C(n - 1);
     with_pytorch_arithmetic([&](auto arithmetic) RUSHLIGHT_INLINE_LAMBDA {
       for (std::int64_t i = 0; i < n; ++i)
         to(i, i < n / 2 ? arithmetic.multiply_add(step, C(i), start) : arithmetic.multiply_add(-step, C(n - 1 - i), end));
@@ -40,11 +57,12 @@ void spaced(C start, C end, std::int64_t n, F&& to) {
 
 TensorRef linspace(const Scalar& start, const Scalar& end, std::int64_t steps, DType dtype) {
   check(steps >= 0, "number of steps must be non-negative");
+  if (dtype == DType::Bool && steps > 1) fail(ErrorKind::NotImplemented, "\"linspace_cpu\" not implemented for 'Bool'");
   TensorRef out = empty(Dims{steps}, dtype);
   visit_dtype(dtype, [&]<class T>() {
     T* p = out->write_as<T>();
     using C = Compute<T>;
-    spaced(start.to<C>(), end.to<C>(), steps, [&](std::int64_t i, C point) {
+    spaced<T>(C(start.to<T>()), C(end.to<T>()), steps, [&](std::int64_t i, C point) {
       if constexpr (std::is_integral_v<T>)
         p[i] = T(std::int64_t(point));
       else
