@@ -45,32 +45,48 @@ std::vector<double> shares(const std::int64_t* index, std::int64_t n, std::int64
   return share;
 }
 
+/// The lookups of each row in order: those of row r are order[begin[r]] up to order[begin[r + 1]].
+struct LookupsByRow {
+  std::vector<std::int64_t> begin, order;
+  LookupsByRow(const std::int64_t* index, std::int64_t n, std::int64_t rows) : begin(std::size_t(rows + 2)), order(static_cast<std::size_t>(n)) {
+    for (std::int64_t i = 0; i < n; ++i) ++begin[std::size_t(index[i] + 2)];
+    for (std::size_t r = 2; r < begin.size(); ++r) begin[r] += begin[r - 1];
+    for (std::int64_t i = 0; i < n; ++i) order[std::size_t(begin[std::size_t(index[i] + 1)]++)] = i;
+  }
+};
+
+/// Each row of `to` is written by one thread: zeros, or what its lookups' rows of `g` add up to.
 template <class T>
-void add_rows(const T* g, const std::int64_t* index, std::int64_t n, std::int64_t width, std::int64_t padding, const double* share, T* to) {
-  // each thread has columns of its own: rows may be named several times
-  parallel_for(width, std::max<std::int64_t>(64, (1 << 14) / std::max<std::int64_t>(n, 1)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      if (index[i] == padding) continue;
-      T* __restrict row = to + index[i] * width;
-      const T* from = g + i * width;
-      if (share) {
-        T factor = T(float(share[index[i]]));
-        for (std::int64_t k = begin; k < end; ++k) row[k] = T(row[k] + from[k] * factor);
-      } else {
-        for (std::int64_t k = begin; k < end; ++k) row[k] = T(row[k] + from[k]);
+void add_rows(const Tensor& g, const LookupsByRow& lookups, const Lookup& l, T* to) {
+  std::int64_t width = g.size(1), row_step = g.stride(0), step = g.stride(1);
+  const T* from = g.read_as<T>();
+  parallel_for(l.rows, std::max<std::int64_t>(1, (1 << 15) / std::max<std::int64_t>(width, 1)), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t r = first; r < last; ++r) {
+      T* __restrict row = to + r * width;
+      std::int64_t begin = lookups.begin[std::size_t(r)], end = r == l.padding ? begin : lookups.begin[std::size_t(r + 1)];
+      std::fill_n(row, width, T(0));
+      for (std::int64_t i = begin; i < end; ++i) {
+        const T* part = from + lookups.order[std::size_t(i)] * row_step;
+        if (step == 1)
+          for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] + part[k]);
+        else
+          for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] + part[k * step]);
       }
+      if (l.by_frequency && end > begin)
+        for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] / T(float(end - begin)));
     }
   });
 }
 
 TensorRef rows_added(const Tensor& g, const Tensor& indices, const Lookup& l) {
-  std::int64_t width = g.size(g.ndim - 1);
-  TensorRef out = zeros(Dims{l.rows, width}, g.dtype), from = packed(g), at = packed(indices);
-  auto* index = at->read_as<std::int64_t>();
-  std::vector<double> share = l.by_frequency ? shares(index, indices.numel, l.rows) : std::vector<double>();
-  visit_dtype(g.dtype, [&]<class T>() {
-    add_rows(from->read_as<T>(), index, indices.numel, width, l.padding, l.by_frequency ? share.data() : nullptr, out->write_as<T>());
-  });
+  TensorRef from, at = packed(indices);
+  {
+    GradScope off(false);
+    from = reshape(g, Dims{indices.numel, g.size(g.ndim - 1)});
+  }
+  TensorRef out = empty(Dims{l.rows, from->size(1)}, g.dtype);
+  LookupsByRow lookups(at->read_as<std::int64_t>(), indices.numel, l.rows);
+  visit_dtype(g.dtype, [&]<class T>() { add_rows<T>(*from, lookups, l, out->write_as<T>()); });
   if (!l.by_frequency)
     return record("EmbeddingDenseBackward0", std::move(out), {&g}, {save_other(indices)},
                   [l](Vjp& v) { v.set(0, rows_found(*v.grad(), *v.saved(0), l, "EmbeddingBackward0", true)); });
