@@ -164,6 +164,21 @@ def __reduce_ex__(self: Tensor, protocol: int) -> Any:
 
 
 @_method
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the numbers into memory that other processes see, for all tensors over it, and return this tensor."""
+    from .multiprocessing.shared_storage import share
+
+    share(self.untyped_storage())
+    return self
+
+
+@_method
+def is_shared(self: Tensor) -> bool:
+    """Whether other processes see the numbers."""
+    return bool(self.untyped_storage().is_shared())
+
+
+@_method
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """Return elements of this tensor where ``condition`` is True, of ``other`` (tensor or number) elsewhere."""
     return _C.where(condition, self, other)

@@ -174,16 +174,20 @@ PyMethodDef tensor_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-/// _storage_from_buffer(object): a storage over the memory of an object with a writable buffer, which it keeps.
-PyObject* from_buffer(PyObject*, PyObject* o) {
+/// _storage_from_buffer(object, shared): a storage over the memory of an object with a writable buffer, which it keeps.
+PyObject* from_buffer(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
+    PyObject* o = nullptr;
+    int shared = 0;
+    if (!PyArg_ParseTuple(args, "O|p", &o, &shared)) return nullptr;
     auto view = writable_buffer(o);
     auto storage = foreign_storage(view->buf, std::size_t(view->len), view.get(), release_foreign);
     view.release();
+    storage->shared = shared;
     return wrap_storage(storage.get());
   });
 }
-PyMethodDef module_methods[] = {{"_storage_from_buffer", from_buffer, METH_O, "A storage over the memory of a writable buffer."}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef module_methods[] = {{"_storage_from_buffer", from_buffer, METH_VARARGS, "_storage_from_buffer(buffer, shared=False): a storage over the memory of a writable buffer."}, {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

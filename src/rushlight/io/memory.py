@@ -26,13 +26,18 @@ def from_buffer(buffer: Any, offset: int, nbytes: int) -> UntypedStorage:
     return rushlight.frombuffer(buffer, dtype=rushlight.uint8, count=nbytes, offset=offset).untyped_storage()
 
 
+def over_shared(buffer: Any) -> UntypedStorage:
+    """A storage over a buffer that other processes see, which it keeps alive."""
+    return rushlight._C._storage_from_buffer(buffer, True)
+
+
 def as_bytes(storage: UntypedStorage) -> memoryview:
     """The bytes of ``storage`` as a writable view of its memory."""
     return memoryview(storage)
 
 
 def move_to(storage: UntypedStorage, buffer: Any) -> None:
-    """Move the bytes of ``storage`` into a writable buffer of the same size, for every tensor over them."""
+    """Move the bytes of ``storage`` into a buffer of the same size that other processes see, for every tensor over it."""
     storage._move_to(buffer)
 
 

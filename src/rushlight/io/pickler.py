@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pickle
 import sys
-import warnings
 from collections import OrderedDict
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import rushlight
 
+from ..utils.hooks import warn_if_has_hooks
 from . import location
 from .torch_names import OURS, STORAGE_OF_DTYPE, THEIRS, to_torch
 
@@ -175,7 +175,8 @@ class CheckpointPickler(pickle._Pickler):
         dtype = _short_name(tensor.dtype)
         if tensor.device.type == "meta":
             return REBUILD_META_TENSOR, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
-        _warn_of_hooks(tensor)
+        if tensor._hooks():
+            warn_if_has_hooks(tensor)
         typed = dtype in STORAGES
         args: tuple[Any, ...] = (
             StorageReference(tensor.untyped_storage(), dtype if typed else None),
@@ -214,14 +215,3 @@ def _reduce_device(device: Any) -> Reduced:
 def _short_name(value: Any) -> str:
     """The name of a dtype or layout without its module."""
     return str(value).rpartition(".")[2]
-
-
-def _warn_of_hooks(tensor: rushlight.Tensor) -> None:
-    hooks = tensor._hooks()
-    for hook in hooks.values() if hooks else ():
-        if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(
-                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate "
-                "the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
-                stacklevel=2,
-            )

@@ -95,11 +95,11 @@ def storage_at(file: SharedFile, size: int, offset: int, nbytes: int) -> Any:
     if segment is None:
         segment = _received[identity] = Segment(file, size)
     place = Place(segment, offset, nbytes)
-    return memory.from_buffer(_owner_of(place), 0, nbytes)
+    return memory.over_shared(_owner_of(place))
 
 
 def new_shared(nbytes: int) -> Any:
     """A storage of ``nbytes`` zero bytes in shared memory."""
     if nbytes == 0:
         return memory.allocate(0)
-    return memory.from_buffer(_owner_of(_reserve(nbytes)), 0, nbytes)
+    return memory.over_shared(_owner_of(_reserve(nbytes)))

@@ -254,8 +254,8 @@ class Module(Stateful):
         return self._apply(lambda tensor: tensor.mtia(device))
 
     def share_memory(self) -> Self:
-        """Not available: tensors live in the memory of one process."""
-        raise NotImplementedError("Module.share_memory: rushlight keeps tensors in the memory of one process")
+        """Move parameters and buffers into memory that other processes see (Tensor.share_memory_)."""
+        return self._apply(lambda tensor: tensor.share_memory_())
 
     # Modes and gradients --------------------------------------------------------------------------------------------
 
