@@ -342,7 +342,19 @@ struct Copysign {
 struct Nextafter {
   template <class T>
   static T f(T a, T b) {
-    return std::nextafter(a, b);
+    if constexpr (sizeof(T) == 2) {  // the bits of a half, as those of a float, count its magnitude
+      float from = a, to = b;
+      if (from != from) return a;
+      if (to != to || from == to) return b;
+      T next;
+      if (from == 0)
+        next.bits = std::uint16_t(to > 0 ? 1 : 0x8001);
+      else
+        next.bits = std::uint16_t((from < to) == (from > 0) ? a.bits + 1 : a.bits - 1);
+      return next;
+    } else {
+      return std::nextafter(a, b);
+    }
   }
 };
 struct Gcd {
@@ -598,7 +610,7 @@ void add_all(Adder add) {
   binary_loops<Fmin, bool, RUSHLIGHT_REALS>(add, "fmin");
   binary_loops<Hypot, RUSHLIGHT_FLOATS>(add, "hypot");
   binary_loops<Copysign, RUSHLIGHT_FLOATS>(add, "copysign");
-  binary_loops<Nextafter, RUSHLIGHT_FLOATS>(add, "nextafter");
+  binary_loops<Nextafter, RUSHLIGHT_FLOATS, Half, BFloat16>(add, "nextafter");
   binary_loops<Gcd, RUSHLIGHT_INTS>(add, "gcd");
   binary_loops<Lcm, RUSHLIGHT_INTS>(add, "lcm");
   binary_loops<And, bool, RUSHLIGHT_INTS>(add, "bitwise_and");
@@ -621,6 +633,7 @@ void add_all(Adder add) {
   unary_loops<Abs, RUSHLIGHT_REALS>(add, "abs");
   unary_loops<Sign, bool, RUSHLIGHT_REALS>(add, "sign");
   unary_loops<Square, RUSHLIGHT_REALS>(add, "square");
+  add("square", 1, {{DType::Bool}, DType::Int64, &unary<Square, std::int64_t, bool>, nullptr});
   unary_loops<Reciprocal, RUSHLIGHT_FLOATS>(add, "reciprocal");
   unary_loops<Sqrt, RUSHLIGHT_FLOATS>(add, "sqrt");
   unary_loops<Rsqrt, RUSHLIGHT_FLOATS>(add, "rsqrt");

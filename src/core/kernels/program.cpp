@@ -32,8 +32,9 @@ class Compiler {
     for (int i = 0; i < program_.n_inputs; ++i) {
       slots_[std::size_t(i)] = {inputs[i], false, {Kernel::Argument::External, std::uint16_t(i), std::uint16_t(item_size(inputs[i]))}};
     }
+    bool in_halves = is_half(compute) && has_own_loop(compute);
     for (int i = 0; i < program_.n_inputs; ++i) {
-      DType to = (promoted >> i) & 1 ? arithmetic_type(compute) : arithmetic_type(inputs[i]);
+      DType to = in_halves ? compute : (promoted >> i) & 1 ? arithmetic_type(compute) : arithmetic_type(inputs[i]);
       if (inputs[i] != to && uses_[std::size_t(i)]) slots_[std::size_t(i)] = cast(slots_[std::size_t(i)], to);
     }
     for (std::size_t c = 0; c < program_.constants.size(); ++c) slots_[std::size_t(program_.n_inputs) + c].constant = true;
@@ -49,6 +50,12 @@ class Compiler {
     for (auto& instruction : program_.code)
       for (int k = 0; k < instruction.n_in; ++k) ++uses_[instruction.in[k]];
     for (auto o : program_.outputs) uses_[o] += 1000;  // outputs stay until the end
+  }
+
+  /// One instruction with a loop for operands that are all of this type (only halves need to ask).
+  bool has_own_loop(DType d) const {
+    DType same[4] = {d, d, d, d};
+    return program_.code.size() == 1 && program_.code[0].loop->find(same);
   }
 
   std::uint16_t new_temporary() {

@@ -213,9 +213,9 @@ const Define arrangements[] = {
     {"repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None)", &repeat_interleave, Both, "Each element (slice along dim) repeated."},
     {"repeat_interleave(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None)", &repeat_interleave_by, Both},
     {"repeat_interleave(Tensor repeats, *, int? output_size=None)", &interleaved_indices, Function},
-    {"eye(int n, *, " RUSHLIGHT_FACTORY ")", &eye_square, Function | Out, "The identity matrix."},
-    {"eye(int n, int m, *, " RUSHLIGHT_FACTORY ")", &eye_rectangular, Function | Out},
-    {"equal(Tensor self, Tensor other)", &equal_tensors, Both, "Have two tensors the same shape and elements?"},
+    {"eye(int n, *, " RUSHLIGHT_FACTORY ")", &eye_square, Function | Out | NoGradient, "The identity matrix."},
+    {"eye(int n, int m, *, " RUSHLIGHT_FACTORY ")", &eye_rectangular, Function | Out | NoGradient},
+    {"equal(Tensor self, Tensor other)", &equal_tensors, Both | NoGradient, "Have two tensors the same shape and elements?"},
 };
 
 }  // namespace

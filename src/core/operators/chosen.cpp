@@ -176,7 +176,7 @@ constexpr auto inplace = &Forms<f>::inplace;
 
 const Define functions[] = {
     RUSHLIGHT_CLAMP("clamp", "Each element, or the bound that it lies beyond. Within [min, max] the derivative is 1, outside 0."),
-    RUSHLIGHT_CLAMP("clip", "clamp"),
+    RUSHLIGHT_CLAMP("clip", "The same as clamp."),
     RUSHLIGHT_CLAMP_ONE("clamp_min", "min", true, "Each element, or the bound that it lies below."),
     RUSHLIGHT_CLAMP_ONE("clamp_max", "max", false, "Each element, or the bound that it lies above."),
     {"addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)", plain<&addcmul>, Both | Out, "self + value * tensor1 * tensor2"},
@@ -193,8 +193,8 @@ const Define functions[] = {
     {"round(Tensor self, *, int decimals)", plain<&round_decimals>, Both | Out},
     {"round_(Tensor self)", inplace<&round_whole>, Both},
     {"round_(Tensor self, *, int decimals)", inplace<&round_decimals>, Both},
-    {"isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)", &isclose, Both, "|self - other| <= atol + rtol * |other|, element by element."},
-    {"allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)", &allclose, Both, "Are all elements close?"},
+    {"isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)", &isclose, Both | NoGradient, "|self - other| <= atol + rtol * |other|, element by element."},
+    {"allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)", &allclose, Both | NoGradient, "Are all elements close?"},
     {"glu(Tensor self, int dim=-1)", &glu, NnFunction | Out, "a * sigmoid(b) of the halves a and b along a dimension."},
     {"prelu(Tensor self, Tensor weight)", &prelu, Both, "x where x > 0, else weight * x, with a weight for all or one per channel."},
 };

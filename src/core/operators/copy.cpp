@@ -231,12 +231,12 @@ const Define copies[] = {
     {"double(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Float64>, Method, "to(float64)"},
     {"half(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Float16>, Method, "to(float16)"},
     {"bfloat16(Tensor self, *, memory_format memory_format=None)", &to_type<DType::BFloat16>, Method, "to(bfloat16)"},
-    {"int(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int32>, Method, "to(int32)"},
-    {"long(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int64>, Method, "to(int64)"},
-    {"short(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int16>, Method, "to(int16)"},
-    {"char(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int8>, Method, "to(int8)"},
-    {"byte(Tensor self, *, memory_format memory_format=None)", &to_type<DType::UInt8>, Method, "to(uint8)"},
-    {"bool(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Bool>, Method, "to(bool)"},
+    {"int(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int32>, Method | NoGradient, "to(int32)"},
+    {"long(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int64>, Method | NoGradient, "to(int64)"},
+    {"short(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int16>, Method | NoGradient, "to(int16)"},
+    {"char(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int8>, Method | NoGradient, "to(int8)"},
+    {"byte(Tensor self, *, memory_format memory_format=None)", &to_type<DType::UInt8>, Method | NoGradient, "to(uint8)"},
+    {"bool(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Bool>, Method | NoGradient, "to(bool)"},
 };
 
 }  // namespace

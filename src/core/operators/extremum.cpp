@@ -128,8 +128,8 @@ const Define extremes[] = {
     {"amax(Tensor self, int[]? dim=[], bool keepdim=False)", &amax_op, Both | Out, "The largest over dimensions; equals share the gradient evenly."},
     {"amin(Tensor self, int[]? dim=[], bool keepdim=False)", &amin_op, Both | Out, "The smallest over dimensions; equals share the gradient evenly."},
     {"aminmax(Tensor self, *, int? dim=None, bool keepdim=False)", &aminmax, Both | Out, "The smallest and the largest, over all or over a dimension.", {"min", "max"}},
-    {"argmax(Tensor self, int? dim=None, bool keepdim=False)", &argmax, Both | Out, "Where the largest element stands first, in the flattened tensor or along a dimension."},
-    {"argmin(Tensor self, int? dim=None, bool keepdim=False)", &argmin, Both | Out, "Where the smallest element stands first, in the flattened tensor or along a dimension."},
+    {"argmax(Tensor self, int? dim=None, bool keepdim=False)", &argmax, Both | Out | NoGradient, "Where the largest element stands first, in the flattened tensor or along a dimension."},
+    {"argmin(Tensor self, int? dim=None, bool keepdim=False)", &argmin, Both | Out | NoGradient, "Where the smallest element stands first, in the flattened tensor or along a dimension."},
 };
 
 }  // namespace

@@ -192,8 +192,8 @@ TensorRef stack_op(const Tensors& tensors, std::int64_t dim) { return stack(tens
 
 const Define joins[] = {
     {"cat(Tensor[] tensors, int dim=0)", &cat_op, Function | Out, "Tensors one behind the other along a dimension."},
-    {"concat(Tensor[] tensors, int dim=0)", &cat_op, Function | Out, "cat"},
-    {"concatenate(Tensor[] tensors, int dim=0)", &cat_op, Function | Out, "cat"},
+    {"concat(Tensor[] tensors, int dim=0)", &cat_op, Function | Out, "The same as cat."},
+    {"concatenate(Tensor[] tensors, int dim=0)", &cat_op, Function | Out, "The same as cat."},
     {"stack(Tensor[] tensors, int dim=0)", &stack_op, Function | Out, "Tensors of one shape along a new dimension."},
 };
 

@@ -112,27 +112,16 @@ Kernel& forward_kernel(PointwiseOp& op, const DType* in, DType compute, DType ou
   return *slot;
 }
 
+[[noreturn]] void refuse(const PointwiseOp& op, DType d) {
+  const std::string& text = op.refusals[category(d)];
+  check(text.empty(), text);
+  fail(ErrorKind::NotImplemented, '"', op.name, "\" not implemented for '", info(d).scalar_name, "'");
+}
+
 DType compute_type(const PointwiseOp& op, const Operand* in) {
-  DType d = result_type(in, op.n_in, op.promoted);
-  switch (op.rule) {
-    case TypeRule::Float: return category(d) < 2 ? default_dtype : d;
-    case TypeRule::NotBool:
-      if (d == DType::Bool) {
-        if (op.name == "sub" || op.name == "rsub")
-          fail("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
-        if (op.name == "neg") fail("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
-        fail(ErrorKind::NotImplemented, '"', op.name, "\" not implemented for 'Bool'");
-      }
-      return d;
-    case TypeRule::Integral:
-      if (category(d) >= 2) fail(ErrorKind::NotImplemented, '"', op.name, "\" not implemented for '", info(d).scalar_name, "'");
-      return d;
-    case TypeRule::Floating:
-      if (category(d) < 2) fail(ErrorKind::NotImplemented, '"', op.name, "\" not implemented for '", info(d).scalar_name, "'");
-      return d;
-    case TypeRule::Promote: break;
-  }
-  return d;
+  DType d = result_type(in, op.n_in, op.promoted & ~op.numbers);
+  if ((op.refused >> category(d)) & 1) refuse(op, d);
+  return op.rule == TypeRule::Float && category(d) < 2 ? default_dtype : d;
 }
 
 /// The operator's node: saved tensors as the derivative expressions ask, numbers beside them.
@@ -550,7 +539,7 @@ int saved_slot(const Node* node, std::string_view name) {
 Kernel* fast_kernel(PointwiseOp& op, DType d) {
   Kernel*& k = op.fast[int(d)];
   if (k || op.promoted != ~0u || is_half(d)) return k;
-  bool keeps = op.rule == TypeRule::Promote || (op.rule == TypeRule::Integral ? category(d) < 2 : op.rule == TypeRule::NotBool ? d != DType::Bool : category(d) >= 2);
+  bool keeps = !((op.refused >> category(d)) & 1) && (op.rule == TypeRule::Promote || category(d) >= 2);
   if (!keeps) return nullptr;
   DType same[4] = {d, d, d, d};
   k = &forward_kernel(op, same, d, natural);

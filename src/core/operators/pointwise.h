@@ -33,17 +33,16 @@ struct Expression {
 };
 
 enum class TypeRule : std::uint8_t {
-  Promote,   ///< the promoted type of the operands
-  Float,     ///< the same, integers becoming the default floating type
-  NotBool,   ///< as Promote; bool operands are refused
-  Integral,  ///< as Promote; floating operands are refused
-  Floating,  ///< as Promote; integers are refused
+  Promote,  ///< the promoted type of the operands
+  Float,    ///< the same, integers becoming the default floating type
 };
 
 struct PointwiseOp {
   std::string name;
   int n_in = 1;
   TypeRule rule = TypeRule::Promote;
+  unsigned refused = 0;                ///< categories of promoted types (dtype.h) that it does not take, a bit each
+  std::string refusals[4];             ///< what is said of each; empty: that it is not implemented
   unsigned promoted = ~0u;             ///< inputs that take part in promotion; others keep their type (masks)
   const Loop* loop = nullptr;          ///< of a primitive
   Expression body;                     ///< of a composite
@@ -57,6 +56,8 @@ struct PointwiseOp {
   NodeKind kind;
 
   std::string params[4];               ///< names of the operands in Python
+  char takes[4] = {'t', 'e', 'e', 'e'};  ///< t: a tensor, n: a number, e: either
+  unsigned numbers = 0;                ///< operands that are numbers always: they do not take part in promotion
   bool has_default[4] = {};
   Scalar defaults[4];
   PointwiseOp* scaled = nullptr;       ///< of add and sub: the form with alpha

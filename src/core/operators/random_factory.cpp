@@ -122,19 +122,19 @@ TensorRef randint_like_below(const Tensor& self, std::int64_t high, GeneratorArg
 #define RUSHLIGHT_RANDOM_LIKE "*, generator generator=None, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)"
 
 const Define factories[] = {
-    {"rand(int[] size, " RUSHLIGHT_RANDOM, &rand_op, Function, "Numbers uniform in [0, 1)."},
-    {"randn(int[] size, " RUSHLIGHT_RANDOM, &randn_op, Function, "Standard normal numbers."},
-    {"randint(int high, int[] size, " RUSHLIGHT_RANDOM, &randint_below, Function,
+    {"rand(int[] size, " RUSHLIGHT_RANDOM, &rand_op, Function | NoGradient, "Numbers uniform in [0, 1)."},
+    {"randn(int[] size, " RUSHLIGHT_RANDOM, &randn_op, Function | NoGradient, "Standard normal numbers."},
+    {"randint(int high, int[] size, " RUSHLIGHT_RANDOM, &randint_below, Function | NoGradient,
      "Whole numbers uniform in [low, high)."},
-    {"randint(int low, int high, int[] size, " RUSHLIGHT_RANDOM, &randint_between, Function},
-    {"randperm(int n, " RUSHLIGHT_RANDOM, &randperm_op, Function, "A random permutation of 0, ..., n - 1."},
-    {"rand_like(Tensor self, " RUSHLIGHT_RANDOM_LIKE, &rand_like_op, Function,
+    {"randint(int low, int high, int[] size, " RUSHLIGHT_RANDOM, &randint_between, Function | NoGradient},
+    {"randperm(int n, " RUSHLIGHT_RANDOM, &randperm_op, Function | NoGradient, "A random permutation of 0, ..., n - 1."},
+    {"rand_like(Tensor self, " RUSHLIGHT_RANDOM_LIKE, &rand_like_op, Function | NoGradient,
      "Numbers uniform in [0, 1), shaped like another tensor."},
-    {"randn_like(Tensor self, " RUSHLIGHT_RANDOM_LIKE, &randn_like_op, Function,
+    {"randn_like(Tensor self, " RUSHLIGHT_RANDOM_LIKE, &randn_like_op, Function | NoGradient,
      "Standard normal numbers, shaped like another tensor."},
-    {"randint_like(Tensor self, int high, " RUSHLIGHT_RANDOM_LIKE, &randint_like_below, Function,
+    {"randint_like(Tensor self, int high, " RUSHLIGHT_RANDOM_LIKE, &randint_like_below, Function | NoGradient,
      "Whole numbers uniform in [low, high), shaped like another tensor."},
-    {"randint_like(Tensor self, int low, int high, " RUSHLIGHT_RANDOM_LIKE, &randint_like_between, Function},
+    {"randint_like(Tensor self, int low, int high, " RUSHLIGHT_RANDOM_LIKE, &randint_like_between, Function | NoGradient},
 };
 
 }  // namespace

@@ -316,7 +316,7 @@ const Define samples[] = {
     {"_dirichlet_grad(Tensor x, Tensor alpha, Tensor total)", &dirichlet_grad, Function,
      "How Dirichlet numbers move with their shapes, divided by 1 - x."},
     {"multinomial(Tensor self, int num_samples, bool replacement=False, " RUSHLIGHT_GENERATOR ", Tensor? out=None)",
-     &multinomial, Both, "Places along the last dimension, drawn by their weights."},
+     &multinomial, Both | NoGradient, "Places along the last dimension, drawn by their weights."},
 };
 
 }  // namespace

@@ -83,7 +83,7 @@ TensorRef linspace_op(const Scalar& start, const Scalar& end, std::int64_t steps
 }
 
 const Define ranges[] = {
-    {"linspace(Scalar start, Scalar end, int steps, *, " RUSHLIGHT_FACTORY ")", &linspace_op, Function | Out, "Numbers evenly spaced from start to end, both included."},
+    {"linspace(Scalar start, Scalar end, int steps, *, " RUSHLIGHT_FACTORY ")", &linspace_op, Function | Out | NoGradient, "Numbers evenly spaced from start to end, both included."},
 };
 
 }  // namespace

@@ -143,9 +143,9 @@ const Define reductions[] = {
     {"mean(Tensor self, int[]? dim, bool keepdim=False, *, dtype? dtype=None)", &mean_dims, Both | Out},
     {"nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", &nansum, Both | Out, "The sum over dimensions of what is not NaN."},
     {"nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", &nanmean, Both | Out, "The mean over dimensions of what is not NaN."},
-    {"any(Tensor self, int[]? dim=None, bool keepdim=False)", &any_dims, Both | Out, "Is any element not zero? Over all elements or over dimensions."},
-    {"all(Tensor self, int[]? dim=None, bool keepdim=False)", &all_dims, Both | Out, "Are all elements not zero? Over all elements or over dimensions."},
-    {"count_nonzero(Tensor self, int[]? dim=None)", &count_nonzero, Both, "How many elements are not zero, over all or over dimensions."},
+    {"any(Tensor self, int[]? dim=None, bool keepdim=False)", &any_dims, Both | Out | NoGradient, "Is any element not zero? Over all elements or over dimensions."},
+    {"all(Tensor self, int[]? dim=None, bool keepdim=False)", &all_dims, Both | Out | NoGradient, "Are all elements not zero? Over all elements or over dimensions."},
+    {"count_nonzero(Tensor self, int[]? dim=None)", &count_nonzero, Both | NoGradient, "How many elements are not zero, over all or over dimensions."},
 };
 
 }  // namespace

@@ -130,8 +130,8 @@ const std::vector<std::string> fields = {"values", "indices"};
 const Define orders[] = {
     {"sort(Tensor self, int dim=-1, bool descending=False)", &sort, Both | Out, "The elements in order along a dimension, and their places; NaN is greatest. Stable.", fields},
     {"sort(Tensor self, *, bool stable, int dim=-1, bool descending=False)", &sort_stable, Both | Out, "", fields},
-    {"argsort(Tensor self, int dim=-1, bool descending=False)", &argsort, Both, "The places of the elements in order."},
-    {"argsort(Tensor self, *, bool stable, int dim=-1, bool descending=False)", &argsort_stable, Both},
+    {"argsort(Tensor self, int dim=-1, bool descending=False)", &argsort, Both | NoGradient, "The places of the elements in order."},
+    {"argsort(Tensor self, *, bool stable, int dim=-1, bool descending=False)", &argsort_stable, Both | NoGradient},
     {"msort(Tensor self)", &msort, Both | Out, "The elements in order along the first dimension."},
     {"topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)", &topk, Both | Out, "The k largest (or smallest) elements along a dimension, and their places.", fields},
     {"kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", &kthvalue, Both | Out, "The k-th smallest element along a dimension, and its place.", fields},

@@ -157,14 +157,14 @@ TensorRef bincount(const Tensor& t, const Tensor* weights, std::int64_t minlengt
 }
 
 const Define counting[] = {
-    {"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None)", &unique, Function, "Distinct elements or slices in order, where each input went, and how many became each."},
-    {"_unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None)", &unique_run, Function, "The same with only neighbours compared."},
-    {"searchsorted(Tensor sorted_sequence, Tensor input, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None)", &searchsorted, Function | Out, "Where each number belongs in an ascending sequence."},
-    {"searchsorted(Tensor sorted_sequence, Scalar input, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None)", &searchsorted_number, Function},
-    {"bucketize(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False)", &bucketize, Function | Out, "Which bucket between ascending boundaries each number falls into."},
-    {"bucketize(Scalar input, Tensor boundaries, *, bool out_int32=False, bool right=False)", &bucketize_number, Function},
-    {"histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", &histc, Both | Out, "How many elements lie in each of equal parts of [min, max]."},
-    {"bincount(Tensor self, Tensor? weights=None, int minlength=0)", &bincount, Both, "How often each integer occurs, or the sum of its weights."},
+    {"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None)", &unique, Function | NoGradient, "Distinct elements or slices in order, where each input went, and how many became each."},
+    {"_unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None)", &unique_run, Function | NoGradient, "The same with only neighbours compared."},
+    {"searchsorted(Tensor sorted_sequence, Tensor input, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None)", &searchsorted, Function | Out | NoGradient, "Where each number belongs in an ascending sequence."},
+    {"searchsorted(Tensor sorted_sequence, Scalar input, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None)", &searchsorted_number, Function | NoGradient},
+    {"bucketize(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False)", &bucketize, Function | Out | NoGradient, "Which bucket between ascending boundaries each number falls into."},
+    {"bucketize(Scalar input, Tensor boundaries, *, bool out_int32=False, bool right=False)", &bucketize_number, Function | NoGradient},
+    {"histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", &histc, Both | Out | NoGradient, "How many elements lie in each of equal parts of [min, max]."},
+    {"bincount(Tensor self, Tensor? weights=None, int minlength=0)", &bincount, Both | NoGradient, "How often each integer occurs, or the sum of its weights."},
 };
 
 }  // namespace

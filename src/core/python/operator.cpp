@@ -408,8 +408,19 @@ struct PointwiseArguments {
 
  private:
   void take(int i, PyObject* v) {
-    check_type(try_operand(v, in[i]), op->name, "(): argument '", op->params[i], "' (position ", i + 1, ") must be Tensor, not ", Py_TYPE(v)->tp_name);
+    bool fits = try_operand(v, in[i]);
+    char takes = op->takes[i];
+    if (takes != 'e' && fits && (takes == 't') != (in[i].tensor != nullptr)) fits = takes == 'n' && as_number(in[i]);
+    check_type(fits, op->name, "(): argument '", op->params[i], "' (position ", i + 1, ") must be ", takes == 'n' ? "Number" : "Tensor", ", not ", Py_TYPE(v)->tp_name);
     have[i] = true;
+  }
+
+  /// A single element without history stands for its number.
+  static bool as_number(Operand& operand) {
+    const Tensor& t = *operand.tensor;
+    if (t.ndim || t.requires_grad()) return false;
+    operand = Operand(item(t));
+    return true;
   }
 
   void keyword(PyObject* key, PyObject* v, bool inplace) {

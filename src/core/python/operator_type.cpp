@@ -81,7 +81,7 @@ Owned describe(const PointwiseOp& op) {
       Owned number(checked(number_to_python(op.defaults[i])));
       value = text_of(Owned(checked(PyObject_Repr(number))));
     }
-    add(op.params[i], "Operand", false, false, value);
+    add(op.params[i], op.takes[i] == 't' ? "Tensor" : op.takes[i] == 'n' ? "Number" : "Operand", false, false, value);
   }
   if (op.scaled) add("alpha", "Number", false, true, "1");
   if (op.floored) add("rounding_mode", "str", true, true, "None");

@@ -44,43 +44,48 @@ void derive(PointwiseOp& op) {
   op.derived = true;
 }
 
-TypeRule read_rule(PyObject* o) {
-  std::string text = text_of(o);
-  if (text == "promote") return TypeRule::Promote;
-  if (text == "float") return TypeRule::Float;
-  if (text == "not_bool") return TypeRule::NotBool;
-  if (text == "integral") return TypeRule::Integral;
-  if (text == "floating") return TypeRule::Floating;
-  fail(ErrorKind::Value, "unknown type rule '", text, "'");
-}
-
 /// (("input",), ("alpha", 1), ...): the operands' names, with defaults where they have one.
-void read_params(PointwiseOp& op, PyObject* params) {
-  check(PyTuple_Check(params) && PyTuple_GET_SIZE(params) == op.n_in, "the operator '", op.name, "' takes ", op.n_in, " operands; name them all");
+void read_params(PointwiseOp& op, PyObject* params, const std::string& takes) {
+  check(PyTuple_GET_SIZE(params) == op.n_in && int(takes.size()) == op.n_in, "the operator '", op.name, "' takes ", op.n_in, " operands; name them all");
   for (int i = 0; i < op.n_in; ++i) {
     PyObject* p = PyTuple_GET_ITEM(params, i);
     op.params[i] = text_of(PyTuple_GET_ITEM(p, 0));
+    op.takes[i] = takes[std::size_t(i)];
+    if (op.takes[i] == 'n') op.numbers |= 1u << i;
     op.has_default[i] = PyTuple_GET_SIZE(p) > 1;
     if (op.has_default[i]) op.defaults[i] = as_scalar(PyTuple_GET_ITEM(p, 1), "a default");
   }
 }
 
-/// _pointwise(name, params, rule, node_name, loop | None, body | None, derive | None, promoted)
+/// Per category of types: None where the operator takes it, else what it says.
+void read_refusals(PointwiseOp& op, PyObject* texts) {
+  check(PyTuple_GET_SIZE(texts) == 4, "the operator '", op.name, "' needs four refusals");
+  for (int i = 0; i < 4; ++i) {
+    PyObject* text = PyTuple_GET_ITEM(texts, i);
+    if (text == Py_None) continue;
+    op.refused |= 1u << i;
+    op.refusals[i] = text_of(text);
+  }
+}
+
+/// _pointwise(name, params, takes, float, refusals, node_name, loop | None, body | None, derive | None, promoted)
 PyObject* pointwise_define(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    const char *name, *node_name;
+    const char *name, *takes, *node_name;
+    int floating;
     unsigned promoted;
-    PyObject *params, *rule, *loop_name, *body, *derivative;
-    if (!PyArg_ParseTuple(args, "sO!OsOOOI", &name, &PyTuple_Type, &params, &rule, &node_name, &loop_name, &body, &derivative, &promoted)) return nullptr;
+    PyObject *params, *refusals, *loop_name, *body, *derivative;
+    if (!PyArg_ParseTuple(args, "sO!spO!sOOOI", &name, &PyTuple_Type, &params, &takes, &floating, &PyTuple_Type, &refusals, &node_name, &loop_name, &body, &derivative, &promoted))
+      return nullptr;
     int n_in = int(PyTuple_GET_SIZE(params));
     Expression expression;
     if (body != Py_None) expression = read_expression(body, n_in);
-    TypeRule type_rule = read_rule(rule);
     PointwiseOp& op = define_pointwise(name, n_in);
-    op.rule = type_rule;
+    op.rule = floating ? TypeRule::Float : TypeRule::Promote;
+    read_refusals(op, refusals);
     op.promoted = promoted;
     op.kind.name = node_name;
-    read_params(op, params);
+    read_params(op, params, takes);
     if (loop_name != Py_None) op.loop = &loop(text_of(loop_name));
     op.body = std::move(expression);
     if (derivative != Py_None) {

@@ -8,6 +8,17 @@ from typing import Any, TypeAlias
 from .. import _C
 from . import trace
 
+# what a `rule` means: whether whole numbers become the default floating type, and the kinds that are refused
+RULES = {
+    "promote": (False, ""),
+    "float": (True, ""),
+    "not_bool": (False, "b"),
+    "whole": (False, "bfc"),
+    "integral": (False, "fc"),
+    "floating": (False, "bi"),
+    "real": (False, "bic"),
+}
+
 Rule: TypeAlias = Callable[..., Any]
 Rules: TypeAlias = Rule | Sequence[Rule | None]
 
@@ -48,6 +59,8 @@ def pointwise(
     rule: str = "promote",
     node: str | None = None,
     promoted: int = 0xFFFFFFFF,
+    operands: str = "",
+    refuses: str | dict[str, str] = "",
     forms: str = "function method inplace",
     doc: str = "",
 ) -> Any:
@@ -57,7 +70,9 @@ def pointwise(
     declared before. ``derivative`` (per input, ``f(*inputs, result)``) is multiplied by the gradient; ``vjp`` (per
     input, ``f(gradient, *inputs, result)``) is the gradient itself, where the product would be wrong at infinities. A
     body without either is derived by the chain rule. ``rule`` says what types it takes: promote, float (integers
-    become the default floating type), floating, integral, not_bool. ``forms``: function, method, inplace, nn (in
+    become the default floating type), floating, real (no complex ones either), integral, whole (no bool either),
+    not_bool; ``refuses`` names further kinds (b, i, f, c) that it does not take, or says a sentence of each. ``operands`` has a letter per operand:
+    t (a tensor), n (a number), e (either); unless given, t for the first, n where there is a default. ``forms``: function, method, inplace, nn (in
     torch._C._nn), special (in torch.special).
     """
     if loop is not None and not isinstance(loop, str):
@@ -67,7 +82,13 @@ def pointwise(
     definition = trace.Definition(name, len(params), traced, _rules(derivative), _rules(vjp))
     differentiable = derivative is not None or vjp is not None or _has_derivative(definition)
     derive = (lambda i: trace.derive(name, i)) if differentiable else None
-    function = _C._pointwise(name, tuple(params), rule, node or _node_name(name), loop, traced, derive, promoted)
+    floating, kinds = RULES[rule]
+    sentences = refuses if isinstance(refuses, dict) else dict.fromkeys(refuses, "")
+    refusals = tuple([sentences.get(kind, "" if kind in kinds else None) for kind in "bifc"])
+    takes = operands or "t" + "".join(["n" if len(p) > 1 else "e" for p in params[1:]])
+    function = _C._pointwise(
+        name, tuple(params), takes, floating, refusals, node or _node_name(name), loop, traced, derive, promoted
+    )
     declared[name] = Declaration(name, function, frozenset(forms.split()), doc)
     if doc:
         function.__doc__ = doc

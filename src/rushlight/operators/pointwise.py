@@ -27,25 +27,40 @@ def _call(name: str) -> Any_:
     return lambda *args: apply(name, *args)
 
 
-exp, log, sin, cos, tanh, sqrt, log1p, expm1 = map(_call, ("exp", "log", "sin", "cos", "tanh", "sqrt", "log1p", "expm1"))
+exp, log, sin, cos, tanh, sqrt, log1p, expm1 = map(
+    _call, ("exp", "log", "sin", "cos", "tanh", "sqrt", "log1p", "expm1")
+)
 sinh, cosh, sign, rsqrt, sigmoid, erf, relu = map(_call, ("sinh", "cosh", "sign", "rsqrt", "sigmoid", "erf", "relu"))
 maximum, minimum, square, isnan, absolute, floor = map(_call, ("maximum", "minimum", "square", "isnan", "abs", "floor"))
 trunc, pow_number, logical_and = map(_call, ("trunc", "pow_number", "logical_and"))
 
 # ---- comparison and logic: nothing to differentiate
 
-for _name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"):
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     pointwise(_name, loop=_name, params=PAIR)
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    pointwise(_name, loop=_name, params=PAIR, operands="tt")
 for _name in ("isnan", "isinf", "isfinite", "signbit"):
     pointwise(_name, loop=_name, forms="function method")
 pointwise("logical_not", loop="logical_not")
-for _name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"):
-    pointwise(_name, loop=_name, params=PAIR, rule="integral")
+for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+    pointwise(_name, loop=_name, params=PAIR, rule="integral", operands="ee")
+for _name in ("bitwise_left_shift", "bitwise_right_shift"):
+    pointwise(_name, loop=_name, params=PAIR, rule="whole", operands="ee")
 pointwise("bitwise_not", loop="bitwise_not", rule="integral")
-pointwise("gcd", loop="gcd", params=PAIR, rule="integral")
-pointwise("lcm", loop="lcm", params=PAIR, rule="integral")
+pointwise("gcd", loop="gcd", params=PAIR, rule="whole", operands="tt")
+pointwise("lcm", loop="lcm", params=PAIR, rule="whole", operands="tt")
 
 # ---- arithmetic
+
+NO_BOOL_MINUS = (
+    "Subtraction, the `-` operator, with two bool tensors is not supported. "
+    "Use the `^` or `logical_xor()` operator instead."
+)
+NO_BOOL_NEGATIVE = (
+    "Negation, the `-` operator, on a bool tensor is not supported. "
+    "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+)
 
 where_op = pointwise(
     "where",
@@ -63,15 +78,22 @@ pointwise(
     vjp=(lambda g, x, mask, value, y: where(mask, 0.0, g), None, lambda g, x, mask, value, y: where(mask, g, 0.0)),
     forms="",
 )
-pointwise("add", loop="add", params=PAIR, vjp=(lambda g, a, b, y: g, lambda g, a, b, y: g))
-pointwise("sub", loop="sub", params=PAIR, rule="not_bool", vjp=(lambda g, a, b, y: g, lambda g, a, b, y: -g))
-pointwise("neg", loop="neg", rule="not_bool", vjp=lambda g, x, y: -g)
-pointwise("mul", loop="mul", params=PAIR, derivative=(lambda a, b, y: b, lambda a, b, y: a))
+pointwise("add", loop="add", params=PAIR, operands="ee", vjp=(lambda g, a, b, y: g, lambda g, a, b, y: g))
+pointwise(
+    "sub",
+    loop="sub",
+    params=PAIR,
+    refuses={"b": NO_BOOL_MINUS},
+    operands="ee",
+    vjp=(lambda g, a, b, y: g, lambda g, a, b, y: -g),
+)
+pointwise("neg", loop="neg", refuses={"b": NO_BOOL_NEGATIVE}, vjp=lambda g, x, y: -g)
+pointwise("mul", loop="mul", params=PAIR, operands="ee", derivative=(lambda a, b, y: b, lambda a, b, y: a))
 pointwise(
     "rsub",
     lambda a, b: apply("sub", b, a),
     params=PAIR,
-    rule="not_bool",
+    refuses={"b": NO_BOOL_MINUS},
     vjp=(lambda g, a, b, y: -g, lambda g, a, b, y: g),
     node="RsubBackward1",
     forms="function method",
@@ -81,21 +103,42 @@ pointwise(
     loop="true_divide",
     params=PAIR,
     rule="float",
+    operands="ee",
     vjp=(lambda g, a, b, y: g / b, lambda g, a, b, y: -g * ((a / b) / b)),
 )
 pointwise("reciprocal", loop="reciprocal", rule="float", vjp=lambda g, x, y: -g * (y * y))
 pointwise("square", loop="square", node="PowBackward0", derivative=lambda x, y: 2 * x)
-pointwise("abs", loop="abs", vjp=lambda g, x, y: g * sign(x))
+pointwise("abs", loop="abs", rule="not_bool", vjp=lambda g, x, y: g * sign(x))
 pointwise("sign", loop="sign", vjp=lambda g, x, y: g * 0.0)
 pointwise("sgn", loop="sign", vjp=lambda g, x, y: g * 0.0)
-pointwise("positive", loop="positive", vjp=lambda g, x, y: g, forms="function method")
+pointwise(
+    "positive",
+    loop="positive",
+    refuses={"b": "The `+` operator, on a bool tensor is not supported."},
+    vjp=lambda g, x, y: g,
+    forms="function method",
+)
 for _name in ("floor", "ceil", "trunc"):
-    pointwise(_name, loop=_name, vjp=lambda g, x, y: g * 0.0)
+    pointwise(_name, loop=_name, rule="not_bool", vjp=lambda g, x, y: g * 0.0)
 pointwise("round", loop="round", rule="not_bool", vjp=lambda g, x, y: g * 0.0, forms="")
 pointwise("round_whole", loop="round", vjp=lambda g, x, y: g * 0.0, node="RoundBackward1", forms="")
 _round = _call("round")
-pointwise("round_finer", lambda x, power: _round(x * power) / power, params=(*INPUT, ("power",)), vjp=(lambda g, x, p, y: g * 0.0, None), node="RoundBackward1", forms="")
-pointwise("round_coarser", lambda x, power: _round(x / power) * power, params=(*INPUT, ("power",)), vjp=(lambda g, x, p, y: g * 0.0, None), node="RoundBackward1", forms="")
+pointwise(
+    "round_finer",
+    lambda x, power: _round(x * power) / power,
+    params=(*INPUT, ("power",)),
+    vjp=(lambda g, x, p, y: g * 0.0, None),
+    node="RoundBackward1",
+    forms="",
+)
+pointwise(
+    "round_coarser",
+    lambda x, power: _round(x / power) * power,
+    params=(*INPUT, ("power",)),
+    vjp=(lambda g, x, p, y: g * 0.0, None),
+    node="RoundBackward1",
+    forms="",
+)
 pointwise("frac", lambda x: x - trunc(x), rule="floating", vjp=lambda g, x, y: g)
 pointwise("sqrt", loop="sqrt", rule="float", vjp=lambda g, x, y: g / (2 * y))
 pointwise("rsqrt", loop="rsqrt", rule="float", vjp=lambda g, x, y: -0.5 * g * (y * y * y))
@@ -119,10 +162,34 @@ pointwise(
     node="SubBackward0",
     forms="",
 )
-pointwise("floor_divide", loop="floor_divide", params=PAIR, rule="not_bool", vjp=(lambda g, a, b, y: g * 0.0, lambda g, a, b, y: g * 0.0))
-pointwise("trunc_divide", loop="trunc_divide", params=PAIR, rule="not_bool", vjp=(lambda g, a, b, y: g * 0.0, lambda g, a, b, y: g * 0.0), node="DivBackward1", forms="")
-pointwise("remainder", loop="remainder", params=PAIR, rule="not_bool", vjp=(lambda g, a, b, y: g, lambda g, a, b, y: -g * floor(a / b)))
-pointwise("fmod", loop="fmod", params=PAIR, rule="not_bool", vjp=(lambda g, a, b, y: g, lambda g, a, b, y: -g * trunc(a / b)))
+pointwise(
+    "floor_divide",
+    loop="floor_divide",
+    params=PAIR,
+    operands="ee",
+    rule="not_bool",
+    vjp=(lambda g, a, b, y: g * 0.0, lambda g, a, b, y: g * 0.0),
+)
+pointwise(
+    "trunc_divide",
+    loop="trunc_divide",
+    params=PAIR,
+    rule="not_bool",
+    vjp=(lambda g, a, b, y: g * 0.0, lambda g, a, b, y: g * 0.0),
+    node="DivBackward1",
+    forms="",
+)
+pointwise(
+    "remainder",
+    loop="remainder",
+    params=PAIR,
+    operands="ee",
+    rule="not_bool",
+    vjp=(lambda g, a, b, y: g, lambda g, a, b, y: -g * floor(a / b)),
+)
+pointwise(
+    "fmod", loop="fmod", params=PAIR, rule="not_bool", vjp=(lambda g, a, b, y: g, lambda g, a, b, y: -g * trunc(a / b))
+)
 
 # ---- powers: the exponent chooses (core/operators/arithmetic.cpp)
 
@@ -151,6 +218,8 @@ pointwise(
     "pow",
     lambda x, e: apply("power", x, e),
     params=(("input",), ("exponent",)),
+    rule="not_bool",
+    operands="ee",
     vjp=(
         lambda g, x, e, y: where(apply("eq", e, 0.0), 0.0, g * (e * apply("pow", x, e - 1.0))),
         lambda g, x, e, y: g * where(logical_and(apply("eq", x, 0.0), e >= 0.0), 0.0, y * log(x)),
@@ -164,6 +233,7 @@ pointwise(
     "maximum",
     loop="maximum",
     params=PAIR,
+    operands="tt",
     vjp=(
         lambda g, a, b, y: where(apply("eq", a, b), g * 0.5, where(a < b, 0.0, g)),
         lambda g, a, b, y: where(apply("eq", a, b), g * 0.5, where(a > b, 0.0, g)),
@@ -174,6 +244,7 @@ pointwise(
     "minimum",
     loop="minimum",
     params=PAIR,
+    operands="tt",
     vjp=(
         lambda g, a, b, y: where(apply("eq", a, b), g * 0.5, where(a > b, 0.0, g)),
         lambda g, a, b, y: where(apply("eq", a, b), g * 0.5, where(a < b, 0.0, g)),
@@ -184,6 +255,7 @@ pointwise(
     "fmax",
     loop="fmax",
     params=PAIR,
+    operands="tt",
     vjp=(
         lambda g, a, b, y: where((a >= b) | isnan(b), g, 0.0),
         lambda g, a, b, y: where((a >= b) | isnan(b), 0.0, g),
@@ -194,12 +266,14 @@ pointwise(
     "fmin",
     loop="fmin",
     params=PAIR,
+    operands="tt",
     vjp=(
         lambda g, a, b, y: where((a <= b) | isnan(b), g, 0.0),
         lambda g, a, b, y: where((a <= b) | isnan(b), 0.0, g),
     ),
     forms="function method",
 )
+
 
 def _within(g: Any_, x: Any_, low: Any_, high: Any_, y: Any_) -> Any_:
     return where((x >= low) & (x <= high), g, 0.0)
@@ -235,18 +309,68 @@ pointwise(
     node="ClampBackward0",
     forms="",
 )
-pointwise("clamp_between_numbers", lambda x, low, high: minimum(maximum(x, low), high), params=_BOUNDS, vjp=(_within, None, None), node="ClampBackward1", forms="")
-pointwise("clamp_above", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, None), node="ClampBackward1", forms="")
-pointwise("clamp_below", lambda x, high: minimum(x, high), params=_HIGH, vjp=(_below, None), node="ClampBackward1", forms="")
-pointwise("clamp_above_tensor", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, _to_low), node="ClampBackward0", forms="")
-pointwise("clamp_below_tensor", lambda x, high: minimum(x, high), params=_HIGH, vjp=(_below, _to_high), node="ClampBackward0", forms="")
-pointwise("clamp_min", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, _to_low), node="ClampMinBackward1", forms="")
-pointwise("clamp_max", lambda x, high: minimum(x, high), params=_HIGH, vjp=(_below, _to_high), node="ClampMaxBackward1", forms="")
-pointwise("clamp_min_number", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, None), node="ClampMinBackward0", forms="")
-pointwise("clamp_max_number", lambda x, high: minimum(x, high), params=_HIGH, vjp=(_below, None), node="ClampMaxBackward0", forms="")
+pointwise(
+    "clamp_between_numbers",
+    lambda x, low, high: minimum(maximum(x, low), high),
+    params=_BOUNDS,
+    vjp=(_within, None, None),
+    node="ClampBackward1",
+    forms="",
+)
+pointwise(
+    "clamp_above", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, None), node="ClampBackward1", forms=""
+)
+pointwise(
+    "clamp_below", lambda x, high: minimum(x, high), params=_HIGH, vjp=(_below, None), node="ClampBackward1", forms=""
+)
+pointwise(
+    "clamp_above_tensor",
+    lambda x, low: maximum(x, low),
+    params=_LOW,
+    vjp=(_above, _to_low),
+    node="ClampBackward0",
+    forms="",
+)
+pointwise(
+    "clamp_below_tensor",
+    lambda x, high: minimum(x, high),
+    params=_HIGH,
+    vjp=(_below, _to_high),
+    node="ClampBackward0",
+    forms="",
+)
+pointwise(
+    "clamp_min", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, _to_low), node="ClampMinBackward1", forms=""
+)
+pointwise(
+    "clamp_max",
+    lambda x, high: minimum(x, high),
+    params=_HIGH,
+    vjp=(_below, _to_high),
+    node="ClampMaxBackward1",
+    forms="",
+)
+pointwise(
+    "clamp_min_number",
+    lambda x, low: maximum(x, low),
+    params=_LOW,
+    vjp=(_above, None),
+    node="ClampMinBackward0",
+    forms="",
+)
+pointwise(
+    "clamp_max_number",
+    lambda x, high: minimum(x, high),
+    params=_HIGH,
+    vjp=(_below, None),
+    node="ClampMaxBackward0",
+    forms="",
+)
 pointwise(
     "nan_to_num_values",
-    lambda x, nan, positive, negative: where(isnan(x), nan, where(apply("eq", x, math.inf), positive, where(apply("eq", x, -math.inf), negative, x))),
+    lambda x, nan, positive, negative: where(
+        isnan(x), nan, where(apply("eq", x, math.inf), positive, where(apply("eq", x, -math.inf), negative, x))
+    ),
     params=(*INPUT, ("nan",), ("posinf",), ("neginf",)),
     vjp=(lambda g, x, nan, positive, negative, y: where(apply("isfinite", x), g, 0.0), None, None, None),
     node="NanToNumBackward0",
@@ -258,7 +382,9 @@ pointwise("nan_to_num_integer", loop="positive", forms="")
 
 pointwise(
     "near",
-    lambda a, b, rtol, atol: apply("eq", a, b) | (apply("isfinite", a - b) & (absolute(a - b) <= atol + absolute(rtol * b))),
+    lambda a, b, rtol, atol: (
+        apply("eq", a, b) | (apply("isfinite", a - b) & (absolute(a - b) <= atol + absolute(rtol * b)))
+    ),
     params=(*PAIR, ("rtol",), ("atol",)),
     forms="",
 )
@@ -285,6 +411,7 @@ pointwise(
     "logaddexp",
     loop=np.logaddexp,
     params=PAIR,
+    operands="tt",
     rule="floating",
     vjp=(lambda g, a, b, y: g / (1 + exp(b - a)), lambda g, a, b, y: g / (1 + exp(a - b))),
     forms="function method",
@@ -293,6 +420,7 @@ pointwise(
     "logaddexp2",
     loop=np.logaddexp2,
     params=PAIR,
+    operands="tt",
     rule="floating",
     vjp=(lambda g, a, b, y: g / (1 + apply("exp2", b - a)), lambda g, a, b, y: g / (1 + apply("exp2", a - b))),
     forms="function method",
@@ -301,6 +429,7 @@ pointwise(
     "xlogy",
     lambda a, b: where(isnan(b), b, where(apply("eq", a, 0.0), 0.0, a * log(b))),
     params=PAIR,
+    operands="ee",
     rule="float",
     vjp=(
         lambda g, a, b, y: g * where(apply("eq", a, 0.0) & (b <= 0.0), 0.0, log(b)),
@@ -326,6 +455,7 @@ pointwise(
     "atan2",
     loop=np.arctan2,
     params=PAIR,
+    operands="tt",
     rule="float",
     vjp=(lambda g, a, b, y: g * b / (a * a + b * b), lambda g, a, b, y: -g * a / (a * a + b * b)),
 )
@@ -333,6 +463,7 @@ pointwise(
     "hypot",
     loop="hypot",
     params=PAIR,
+    operands="tt",
     rule="floating",
     vjp=(lambda g, a, b, y: g * (a / y), lambda g, a, b, y: g * (b / y)),
 )
@@ -342,11 +473,25 @@ pointwise(
     "sinc",
     lambda x: where(apply("eq", x, 0.0), 1.0, sin(x * math.pi) / (x * math.pi)),
     rule="float",
-    vjp=lambda g, x, y: g * where(apply("eq", x, 0.0), 0.0, (cos(x * math.pi) * (x * math.pi) - sin(x * math.pi)) / (x * x * math.pi)),
+    vjp=lambda g, x, y: (
+        g * where(apply("eq", x, 0.0), 0.0, (cos(x * math.pi) * (x * math.pi) - sin(x * math.pi)) / (x * x * math.pi))
+    ),
 )
-pointwise("copysign", loop="copysign", params=PAIR, rule="float", vjp=(lambda g, a, b, y: g * where(apply("eq", a, 0.0), 0.0, apply("copysign", sign(a), b)), lambda g, a, b, y: g * 0.0))
-pointwise("nextafter", loop="nextafter", params=PAIR, rule="floating")
-pointwise("heaviside", lambda x, v: where(isnan(x), x, where(apply("eq", x, 0.0), v, where(x > 0.0, 1.0, 0.0))), params=(("input",), ("values",)), vjp=(None, None))
+pointwise(
+    "copysign",
+    loop="copysign",
+    params=PAIR,
+    rule="float",
+    vjp=(lambda g, a, b, y: g * where(apply("eq", a, 0.0), 0.0, y / a), lambda g, a, b, y: g * 0.0),
+)
+pointwise("nextafter", loop="nextafter", params=PAIR, operands="tt", rule="floating")
+pointwise(
+    "heaviside",
+    lambda x, v: where(isnan(x), x, where(apply("eq", x, 0), v, x > 0)),
+    params=(("input",), ("values",)),
+    operands="tt",
+    vjp=(None, None),
+)
 
 # ---- error function and gamma
 
@@ -356,14 +501,37 @@ pointwise("erfc", loop="erfc", rule="float", vjp=lambda g, x, y: g * (-TWO_OVER_
 # ---- activations
 
 pointwise("sigmoid", lambda x: 1.0 / (1.0 + exp(-x)), rule="float", derivative=lambda x, y: y * (1.0 - y))
-pointwise("relu", loop="relu", vjp=lambda g, x, y: where(y <= 0.0, 0.0, g))
-pointwise("relu6", lambda x: minimum(maximum(x, 0.0), 6.0), vjp=lambda g, x, y: where((x > 0.0) & (x < 6.0), g, 0.0), node="HardtanhBackward0", forms="nn inplace")
-pointwise("silu", lambda x: x / (1.0 + exp(-x)), rule="floating", vjp=lambda g, x, y: g * (sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x)))), forms="nn inplace")
+pointwise(
+    "relu",
+    loop="relu",
+    refuses={"b": "Boolean inputs not supported for relu"},
+    vjp=lambda g, x, y: where(y <= 0.0, 0.0, g),
+)
+pointwise(
+    "relu6",
+    refuses={"b": "Boolean inputs not supported for hardtanh"},
+    body=lambda x: minimum(maximum(x, 0), 6),
+    vjp=lambda g, x, y: where((x > 0.0) & (x < 6.0), g, 0.0),
+    node="HardtanhBackward0",
+    forms="nn inplace",
+)
+pointwise(
+    "silu",
+    lambda x: x / (1.0 + exp(-x)),
+    rule="floating",
+    vjp=lambda g, x, y: g * (sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x)))),
+    forms="nn inplace",
+)
 pointwise(
     "log_sigmoid",
     lambda x: minimum(x, 0.0) - log1p(exp(-absolute(x))),
     rule="floating",
-    vjp=lambda g, x, y: g * where(x < 0.0, 1.0 - exp(-absolute(x)) / (1.0 + exp(-absolute(x))), exp(-absolute(x)) / (1.0 + exp(-absolute(x)))),
+    vjp=lambda g, x, y: (
+        g
+        * where(
+            x < 0.0, 1.0 - exp(-absolute(x)) / (1.0 + exp(-absolute(x))), exp(-absolute(x)) / (1.0 + exp(-absolute(x)))
+        )
+    ),
     forms="nn",
     node="LogSigmoidBackward0",
 )
@@ -407,7 +575,9 @@ pointwise(
     params=(*INPUT, ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
     rule="floating",
     vjp=(
-        lambda g, x, alpha, scale, input_scale, y: where(x > 0.0, g * scale, g * (alpha * scale * input_scale) * exp(x * input_scale)),
+        lambda g, x, alpha, scale, input_scale, y: where(
+            x > 0.0, g * scale, g * (alpha * scale * input_scale) * exp(x * input_scale)
+        ),
         None,
         None,
         None,
@@ -458,6 +628,7 @@ pointwise(
     "hardtanh",
     lambda x, low, high: minimum(maximum(x, low), high),
     params=(*INPUT, ("min_val", -1.0), ("max_val", 1.0)),
+    refuses={"b": "Boolean inputs not supported for hardtanh"},
     vjp=(lambda g, x, low, high, y: where((x > low) & (x < high), g, 0.0), None, None),
     forms="nn inplace",
 )
@@ -495,6 +666,7 @@ pointwise(
     "threshold",
     lambda x, limit, value: where(x <= limit, value, x),
     params=(*INPUT, ("threshold",), ("value",)),
+    operands="tnn",
     vjp=(lambda g, x, limit, value, y: where(x <= limit, 0.0, g), None, None),
     forms="function inplace",
 )
@@ -537,6 +709,7 @@ pointwise(
     "lerp",
     lambda a, b, w: where(apply("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w)),
     params=(*INPUT, ("end",), ("weight",)),
+    operands="tte",
     rule="floating",
     vjp=(lambda g, a, b, w, y: g * (1.0 - w), lambda g, a, b, w, y: g * w, lambda g, a, b, w, y: g * (b - a)),
 )

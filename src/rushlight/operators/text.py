@@ -10,7 +10,7 @@ from typing import Any
 
 from . import trace
 from .declare import declared
-from .registry import OUT, Overload, Parameter, forms_of, overloads_of
+from .registry import OUT, Overload, Parameter, forms_of, operators, overloads_of
 
 OMITTED = ...  # the default of a parameter that some overloads do not have
 
@@ -83,10 +83,16 @@ def doc_of(function: Any) -> str:
     if function.pointwise:
         body = _declared_text(base, [public_name(p) for p in overloads[0].parameters])
     else:
-        body = function.summary
+        body = function.summary or _of_functional_form(name)
     if function.inplace:
         body = f"In-place form of {base}.\n\n{body}"
     return f"{head}\n\n{body}"
+
+
+def _of_functional_form(name: str) -> str:
+    """The text of an in-place form that has an implementation, but no sentence of its own."""
+    functional = operators().get(name[:-1]) if name.endswith("_") else None
+    return f"In-place form of {functional.name}.\n\n{functional.callable.summary}" if functional else ""
 
 
 def _declared_text(name: str, parameters: list[str]) -> str:
