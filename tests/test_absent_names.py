@@ -1,11 +1,11 @@
-"""The list of absent names in conftest.py tells the truth."""
+"""The list of absent names tells the truth."""
 
 import importlib
 
 import pytest
-from conftest import ABSENT
 
 import rushlight
+from absent_names import ABSENT
 
 
 def exists(path: str) -> bool:

@@ -29,7 +29,9 @@ def twins(op: Operator) -> bool:
 
 TRIED = [n for n in OPERATORS if not (n.endswith("_") and n[:-1] in OPERATORS and twins(OPERATORS[n[:-1]]))]
 each = pytest.mark.parametrize("name", [n for n in TRIED if family_of(n)])
-each_changing = pytest.mark.parametrize("name", [n for n, op in OPERATORS.items() if INPLACE in op.forms and twins(op) and family_of(n)])
+each_changing = pytest.mark.parametrize(
+    "name", [n for n, op in OPERATORS.items() if INPLACE in op.forms and twins(op) and family_of(n)]
+)
 each_with_out = pytest.mark.parametrize("name", [n for n, op in OPERATORS.items() if OUT in op.forms and family_of(n)])
 
 
@@ -314,7 +316,9 @@ def test_every_subset_of_inputs(name: str) -> None:
                 elif gradients.get(i) is None or got is None:
                     assert (got is None or not got.any()) and (gradients.get(i) is None or not gradients[i].any()), what
                 else:
-                    np.testing.assert_allclose(got, gradients[i], 1e-12, 1e-12, err_msg=f"{what}: input {i} of {needed}")
+                    np.testing.assert_allclose(
+                        got, gradients[i], 1e-12, 1e-12, err_msg=f"{what}: input {i} of {needed}"
+                    )
 
 
 # ---- in-place forms
@@ -383,7 +387,9 @@ def test_in_place_gradients_equal_functional(name: str) -> None:
                 assert_close(a.grad, b.grad, (1e-12, 1e-12), f"{name}_({sample})")
 
 
-@pytest.mark.parametrize("name", [n for n in TRIED if n.endswith("_") or (INPLACE in OPERATORS[n].forms and twins(OPERATORS[n]))])
+@pytest.mark.parametrize(
+    "name", [n for n in TRIED if n.endswith("_") or (INPLACE in OPERATORS[n].forms and twins(OPERATORS[n]))]
+)
 def test_in_place_is_refused(name: str) -> None:
     op = OPERATORS[name]
     dtype = accepted(op)
@@ -405,7 +411,10 @@ def test_in_place_is_refused(name: str) -> None:
         if target.shape[-1] == 1 or family_of(name).reshapes:
             continue
         if name in ("fill_", "zero_"):  # one number written to one place many times does no harm
-            assert array(change(*overlapping.args, **overlapping.kwargs)).tolist() == array(change(*fresh(sample).args, **sample.kwargs)).tolist()
+            assert (
+                array(change(*overlapping.args, **overlapping.kwargs)).tolist()
+                == array(change(*fresh(sample).args, **sample.kwargs)).tolist()
+            )
             return
         unharmed = Unharmed(overlapping)
         with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):

@@ -3,12 +3,12 @@
 from . import _openmp  # isort: skip  (before the core, whose runtime reads its settings once)
 from . import version as version
 from .version import __version__ as __version__
-from ._C import *  # noqa: F403  # isort: skip
+from ._C import *  # isort: skip
 from . import _C as _C
-from .operators import wiring as _wiring  # noqa: F401  # isort: skip  (declares the pointwise operators)
-from ._constants import *  # noqa: F403  # isort: skip
+from .operators import wiring as _wiring  # isort: skip  (declares the pointwise operators)
+from ._constants import *  # isort: skip
 from ._missing import lazy_module
-from ._C import *  # noqa: F403  # isort: skip  (now with the declared operators)
+from ._C import *  # isort: skip  (now with the declared operators)
 
 # what * leaves out
 _private = {name for name in _C._operator_names if name[0] == "_"} | {
@@ -16,10 +16,10 @@ _private = {name for name in _C._operator_names if name[0] == "_"} | {
 }
 globals().update({name: getattr(_C, name) for name in _private if hasattr(_C, name)})
 from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are written in Python)
-from ._creation import *  # noqa: F403  # isort: skip
-from .functional import *  # noqa: F403  # isort: skip
-from .operators.norm import *  # noqa: F403  # isort: skip
-from .operators.contract import *  # noqa: F403  # isort: skip
+from ._creation import *  # isort: skip
+from .functional import *  # isort: skip
+from .operators.norm import *  # isort: skip
+from .operators.contract import *  # isort: skip
 from ._tensor_str import set_printoptions as set_printoptions
 from .autograd.grad_mode import enable_grad as enable_grad
 from .autograd.grad_mode import inference_mode as inference_mode

@@ -36,7 +36,9 @@ def backward(
 
         run(self, gradient, retain_graph, create_graph, inputs=inputs)
         return
-    _run_backward((self,), (gradient,), create_graph if retain_graph is None else retain_graph, create_graph, (), True, True)
+    _run_backward(
+        (self,), (gradient,), create_graph if retain_graph is None else retain_graph, create_graph, (), True, True
+    )
 
 
 @_method

@@ -67,8 +67,8 @@ def test_elementwise_formulas(name, reduction):
         x, t = draw(*shape), draw(*shape, seed=1)
         function = getattr(F, name)
         close(function(leaf(x), const(t), reduction=reduction, **options), REDUCE[reduction](formula(x, t)))
-        assert gradcheck(lambda a: function(a, const(t), reduction=reduction, **options), leaf(x))  # noqa: B023
-        assert gradgradcheck(lambda a: function(a, const(t), reduction=reduction, **options), leaf(x))  # noqa: B023
+        assert gradcheck(lambda a: function(a, const(t), reduction=reduction, **options), leaf(x))
+        assert gradgradcheck(lambda a: function(a, const(t), reduction=reduction, **options), leaf(x))
 
 
 @pytest.mark.parametrize("reduction", KINDS)
@@ -134,9 +134,9 @@ def test_cross_entropy_of_classes(shape, reduction):
             return F.cross_entropy(
                 a,
                 torch.tensor(target),
-                const(weight),  # noqa: B023
-                ignore_index=ignored,  # noqa: B023
-                label_smoothing=smoothing,  # noqa: B023
+                const(weight),
+                ignore_index=ignored,
+                label_smoothing=smoothing,
                 reduction=reduction,
             )
 

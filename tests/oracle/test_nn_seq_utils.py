@@ -114,10 +114,10 @@ def test_weight_norm(dim):
     for name, args in (("Linear", (4, 3)), ("Conv2d", (2, 3, 2)), ("ConvTranspose1d", (2, 3, 2))):
 
         def new(package):
-            return package.nn.utils.parametrizations.weight_norm(layer(package, name, args), dim=dim)  # noqa: B023
+            return package.nn.utils.parametrizations.weight_norm(layer(package, name, args), dim=dim)
 
         def old(package):
-            return package.nn.utils.weight_norm(layer(package, name, args), dim=dim)  # noqa: B023
+            return package.nn.utils.weight_norm(layer(package, name, args), dim=dim)
 
         for build in (new, old):
             ours, theirs = same_state(build)
@@ -130,10 +130,10 @@ def test_spectral_norm():
 
             def new(package):
                 f = package.nn.utils.parametrizations.spectral_norm
-                return f(layer(package, name, args), n_power_iterations=steps)  # noqa: B023
+                return f(layer(package, name, args), n_power_iterations=steps)
 
             def old(package):
-                return package.nn.utils.spectral_norm(layer(package, name, args), n_power_iterations=steps)  # noqa: B023
+                return package.nn.utils.spectral_norm(layer(package, name, args), n_power_iterations=steps)
 
             for build in (new, old):
                 ours, theirs = same_state(build)
@@ -175,7 +175,7 @@ def test_unstructured(amount):
     for name in ("l1_unstructured", "random_unstructured"):
 
         def build(package):
-            return find(package, "nn.utils.prune." + name)(layer(package), "weight", amount)  # noqa: B023
+            return find(package, "nn.utils.prune." + name)(layer(package), "weight", amount)
 
         ours, theirs = same_state(build)
         assert_same(ours.weight, theirs.weight)
@@ -186,10 +186,10 @@ def test_structured(amount):
     for dim, n in itertools.product([0, 1, -1], [1, 2, float("inf"), "fro"]):
 
         def norm(package):
-            return package.nn.utils.prune.ln_structured(layer(package), "weight", amount, n, dim)  # noqa: B023
+            return package.nn.utils.prune.ln_structured(layer(package), "weight", amount, n, dim)
 
         def chance(package):
-            return package.nn.utils.prune.random_structured(layer(package), "weight", amount, dim)  # noqa: B023
+            return package.nn.utils.prune.random_structured(layer(package), "weight", amount, dim)
 
         same_state(norm)
         same_state(chance)

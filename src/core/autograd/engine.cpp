@@ -15,8 +15,8 @@ struct Task {
   class Run* run = nullptr;
   std::int32_t awaited = 0;
   bool needed = true;
-  bool catches = false;           ///< some gradient is to be caught here
-  TensorRef* grads = nullptr;     ///< n_outputs of them: `one` or an array
+  bool catches = false;        ///< some gradient is to be caught here
+  TensorRef* grads = nullptr;  ///< n_outputs of them: `one` or an array
   TensorRef one;
   ~Task() {
     if (grads && grads != &one) delete[] grads;
@@ -38,13 +38,15 @@ struct Later {  // the ready node with the greatest sequence number is on top
 };
 
 bool reusable(const Tensor& g) {
-  return !g.storage->pending && g.refcount == 1 && g.storage->refcount == 1 && !g.meta && !g.grad_fn_ && g.is_contiguous() && !g.storage->free_owner;
+  return !g.storage->pending && g.refcount == 1 && g.storage->refcount == 1 && !g.meta && !g.grad_fn_ &&
+         g.is_contiguous() && !g.storage->free_owner;
 }
 }  // namespace
 
 class Run {
  public:
-  explicit Run(const BackwardOptions& options) : id(++count_of_runs), options_(options), outer_(std::exchange(innermost, this)) {}
+  explicit Run(const BackwardOptions& options)
+      : id(++count_of_runs), options_(options), outer_(std::exchange(innermost, this)) {}
   Run(const Run&) = delete;
   ~Run() {
     innermost = outer_;
@@ -57,10 +59,12 @@ class Run {
     roots_ = &roots;
     count(roots);
     if (!options_.inputs.empty()) mark_needed(roots);
-    for (std::size_t i = 0; i < roots.size(); ++i) feed(*find(roots[i].node.get()), roots[i].output, std::move(grads[i]));
+    for (std::size_t i = 0; i < roots.size(); ++i)
+      feed(*find(roots[i].node.get()), roots[i].output, std::move(grads[i]));
     for (auto& root : roots) {
       Task* task = find(root.node.get());
-      if (task->awaited == 0 && task->needed && std::find(ready_.begin(), ready_.end(), task) == ready_.end()) push(task);
+      if (task->awaited == 0 && task->needed && std::find(ready_.begin(), ready_.end(), task) == ready_.end())
+        push(task);
     }
     TensorList caught(options_.inputs.size());
     caught_ = &caught;
@@ -241,7 +245,8 @@ class Run {
         if (hooked) kept.assign(task.grads, task.grads + node->n_outputs);
         node->kind->apply(node, task.grads, results);
         if (hooked)
-          node->extra->post_hooks.each([&](NodePostHook& hook) { hook.call(results, node->n_edges, kept.data(), node->n_outputs); });
+          node->extra->post_hooks.each(
+              [&](NodePostHook& hook) { hook.call(results, node->n_edges, kept.data(), node->n_outputs); });
       }
       if (diagnosis.anomaly && diagnosis.check_nan) [[unlikely]]
         refuse_nan(node, results);
@@ -339,7 +344,8 @@ TensorList run_here(std::vector<GraphPoint>& roots, TensorList& grads, const Bac
 }  // namespace
 
 TensorList run_backward(std::vector<GraphPoint> roots, TensorList grads, const BackwardOptions& options) {
-  check(total_depth < max_total_depth, "backward is nested in backward ", total_depth, " times: does a Function's backward call itself without end?");
+  check(total_depth < max_total_depth, "backward is nested in backward ", total_depth,
+        " times: does a Function's backward call itself without end?");
   if (depth < max_depth) return run_here(roots, grads, options);
   struct Call {
     std::vector<GraphPoint>& roots;

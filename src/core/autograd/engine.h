@@ -16,7 +16,7 @@ struct GraphPoint {
 struct BackwardOptions {
   bool keep_graph = false;
   bool create_graph = false;
-  bool accumulate = true;      ///< let leaves collect; false: only catch at `inputs`
+  bool accumulate = true;          ///< let leaves collect; false: only catch at `inputs`
   std::vector<GraphPoint> inputs;  ///< empty: all leaves
 };
 

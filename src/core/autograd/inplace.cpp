@@ -48,44 +48,60 @@ void copy_slices_release(Node* node) {
 
 [[noreturn]] void fail_creation(const Tensor& t, bool direct) {
   const Node* fn = t.grad_fn_;
-  std::string output = fn ? concat("Output ", t.output_nr, " of ", operation_of(fn), " is a view") : "A view was created in no_grad mode";
-  const char* what = direct ? " and is being modified inplace. " : " and its base or another view of its base has been modified inplace. ";
+  std::string output = fn ? concat("Output ", t.output_nr, " of ", operation_of(fn), " is a view")
+                          : "A view was created in no_grad mode";
+  const char* what = direct ? " and is being modified inplace. "
+                            : " and its base or another view of its base has been modified inplace. ";
   switch (t.meta->creation) {
     case Creation::MultiOutput:
-      fail(output, what, "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified "
+      fail(output, what,
+           "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+           "views to be modified "
            "inplace. You should replace the inplace operation by an out-of-place one.");
     case Creation::NoGrad:
-      fail("A view was created in no_grad mode", what, "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-           "moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
+      fail("A view was created in no_grad mode", what,
+           "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+           "moving both the view and the inplace either both inside the no_grad block (if you don't want the inplace "
+           "to be tracked) or both outside (if you "
            "want the inplace to be tracked).");
     case Creation::InCustomFunction:
-      fail(output, what, "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle view+inplace "
-           "would override the custom backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this "
+      fail(output, what,
+           "This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+           "logic to handle view+inplace "
+           "would override the custom backward associated with the custom Function, leading to incorrect gradients. "
+           "This behavior is forbidden. You can fix this "
            "by cloning the output of the custom Function.");
     case Creation::Inference:
-      fail("A view was created in inference mode", what, "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-           "moving both the view and the inplace either both inside the inference_mode block (if you don't want the inplace to be tracked) or both outside (if "
+      fail("A view was created in inference mode", what,
+           "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+           "moving both the view and the inplace either both inside the inference_mode block (if you don't want the "
+           "inplace to be tracked) or both outside (if "
            "you want the inplace to be tracked).");
-    case Creation::Default: break;
+    case Creation::Default:
+      break;
   }
   fail(output, what);
 }
 
 }  // namespace
 
-NodeKind CopySlices::kind{"CopySlices", &copy_slices_apply, &copy_slices_destroy, &copy_slices_visit, &copy_slices_release};
+NodeKind CopySlices::kind{"CopySlices", &copy_slices_apply, &copy_slices_destroy, &copy_slices_visit,
+                          &copy_slices_release};
 
 void check_history(const Tensor& t) {
   if (!is_view(t) || t.meta->view_version == t.version() || t.meta->creation == Creation::Default) return;
-  if (t.grad_fn_ && t.meta->creation != Creation::NoGrad && t.meta->creation != Creation::Inference) fail_creation(t, false);
+  if (t.grad_fn_ && t.meta->creation != Creation::NoGrad && t.meta->creation != Creation::Inference)
+    fail_creation(t, false);
 }
 
 bool mutations_watched = false;
 
 void check_inplace(Tensor& t, bool records) {
   if (t.has(Inference) && !inference_mode())
-    fail("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing inplace update. "
-         "See https://github.com/pytorch/rfcs/pull/17 for more details.");
+    fail(
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
+        "tensor before doing inplace update. "
+        "See https://github.com/pytorch/rfcs/pull/17 for more details.");
   if (mutations_watched) [[unlikely]]
     before_mutation(t);
   if (!modes.grad) return;
@@ -95,9 +111,11 @@ void check_inplace(Tensor& t, bool records) {
     if ((records || has_grad) && t.meta->creation != Creation::Default) fail_creation(t, true);
     Tensor& base = *t.meta->base;
     if (has_grad || base.requires_grad())
-      check(!(base.has(RequiresGrad) && base.is_leaf()), "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+      check(!(base.has(RequiresGrad) && base.is_leaf()),
+            "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
-  check(!(t.has(RequiresGrad) && t.is_leaf()), "a leaf Variable that requires grad is being used in an in-place operation.");
+  check(!(t.has(RequiresGrad) && t.is_leaf()),
+        "a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 void finish_inplace(Tensor& t, Ref<Node> node, const char* operation) {

@@ -4,9 +4,9 @@
 namespace rushlight {
 
 struct Modes {
-  bool grad = true;          ///< operations are recorded: `wanted`, and not inference mode
-  bool wanted = true;        ///< no_grad / enable_grad / set_grad_enabled
-  bool inference = false;    ///< inference_mode
+  bool grad = true;        ///< operations are recorded: `wanted`, and not inference mode
+  bool wanted = true;      ///< no_grad / enable_grad / set_grad_enabled
+  bool inference = false;  ///< inference_mode
   void want(bool on) {
     wanted = on;
     grad = on && !inference;

@@ -39,7 +39,8 @@ Node* new_node(NodeKind* kind, std::size_t bytes, int n_edges, int n_saved, int 
 
 void fill_edges(Node* node, std::span<const Tensor* const> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i] && is_differentiable(inputs[i]->dtype)) node->edges[i] = gradient_edge(*const_cast<Tensor*>(inputs[i]));
+    if (inputs[i] && is_differentiable(inputs[i]->dtype))
+      node->edges[i] = gradient_edge(*const_cast<Tensor*>(inputs[i]));
   if (diagnosis.anomaly || diagnosis.record_locations) [[unlikely]]
     trace_node(node);
   object_track(node);
@@ -53,10 +54,11 @@ void note_output(Node* node, const Tensor& out) {
 
 void save_input(Node* node, int i, Tensor* t, int input) {
   SavedTensor& s = node->saved[i];
-  check(!(t->flags & Inference) || inference_mode(),
-        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-        "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
-        "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
+  check(
+      !(t->flags & Inference) || inference_mode(),
+      "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+      "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+      "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
   s.input = std::int16_t(input);
   s.version = t->version();
   if (saved_hooks_active) [[unlikely]] {
@@ -98,12 +100,14 @@ namespace {
   std::string what = concat("[torch.", info(t->dtype).legacy, " ", to_string(t->sizes()), "]");
   what += producer == "a leaf" ? std::string("") : concat(", which is output ", nr, " of ", producer, ",");
   std::string changed = describe_change(t), needed = describe_node(node);
-  fail("one of the variables needed for gradient computation has been modified by an inplace operation: ", what, " is at version ",
-       t->version(), "; expected version ", s.version, " instead. It was saved by ", name_of(node), ".",
-       changed.empty() ? "" : "\nIt was modified here:\n" + changed, needed.empty() ? "" : "\nIt was needed by the operation recorded here:\n" + needed,
+  fail("one of the variables needed for gradient computation has been modified by an inplace operation: ", what,
+       " is at version ", t->version(), "; expected version ", s.version, " instead. It was saved by ", name_of(node),
+       ".", changed.empty() ? "" : "\nIt was modified here:\n" + changed,
+       needed.empty() ? "" : "\nIt was needed by the operation recorded here:\n" + needed,
        changed.empty() && needed.empty()
            ? " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-             "torch.autograd.set_detect_anomaly(True); or see both source lines with torch.autograd.set_record_locations(True)."
+             "torch.autograd.set_detect_anomaly(True); or see both source lines with "
+             "torch.autograd.set_record_locations(True)."
            : "");
 }
 
@@ -117,10 +121,13 @@ bool same_history(Tensor& t, const Edge& edge) {
 
 void fail_released(const Node* node) {
   (void)node;
-  fail("Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-       "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-       "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
-       "after calling backward.");
+  fail(
+      "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+      "been "
+      "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+      "retain_graph=True if you need to backward through the graph a second time or if you need to access saved "
+      "tensors "
+      "after calling backward.");
 }
 
 TensorRef unpack(Node* node, int i) {

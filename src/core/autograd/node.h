@@ -27,32 +27,32 @@ struct Edge {
 
 /// A tensor kept for the derivative.
 struct SavedTensor {
-  Tensor* tensor = nullptr;      ///< owned; for an output: an alias without history, so that no cycle arises
-  std::uint32_t version = 0;     ///< what the version was at saving
-  std::int16_t input = -1;       ///< which input of the operation it is (its history is then that edge's), or -1
-  std::int16_t output = -1;      ///< which output it is, or -1
-  SavedHook* hook = nullptr;     ///< owned; set where saved_tensors_hooks were active: `tensor` is then null
+  Tensor* tensor = nullptr;   ///< owned; for an output: an alias without history, so that no cycle arises
+  std::uint32_t version = 0;  ///< what the version was at saving
+  std::int16_t input = -1;    ///< which input of the operation it is (its history is then that edge's), or -1
+  std::int16_t output = -1;   ///< which output it is, or -1
+  SavedHook* hook = nullptr;  ///< owned; set where saved_tensors_hooks were active: `tensor` is then null
 };
 
 struct NodeKind {
-  std::string name;                                              ///< as Python shows it: "MulBackward0"
-  void (*apply)(Node*, TensorRef* grads, TensorRef* results);    ///< grads: one per forward output; results: per edge
-  void (*destroy)(Node*) noexcept = nullptr;                     ///< destroys what a derived struct adds
-  int (*visit)(Node*, Visitor) = nullptr;                        ///< objects owned beyond edges and saved tensors
-  void (*release)(Node*) = nullptr;                              ///< frees buffers beyond saved tensors
-  bool runs_without_gradients = false;                           ///< apply is called even where no gradient arrived
-  void* type = nullptr;                                          ///< embedding: the class of these nodes, made at first use
+  std::string name;                                            ///< as Python shows it: "MulBackward0"
+  void (*apply)(Node*, TensorRef* grads, TensorRef* results);  ///< grads: one per forward output; results: per edge
+  void (*destroy)(Node*) noexcept = nullptr;                   ///< destroys what a derived struct adds
+  int (*visit)(Node*, Visitor) = nullptr;                      ///< objects owned beyond edges and saved tensors
+  void (*release)(Node*) = nullptr;                            ///< frees buffers beyond saved tensors
+  bool runs_without_gradients = false;                         ///< apply is called even where no gradient arrived
+  void* type = nullptr;  ///< embedding: the class of these nodes, made at first use
 };
 
 /// What few nodes have.
 struct NodeExtra {
-  HookList<TensorHook> tensor_hooks;       ///< before the node runs, on one output's gradient each
-  HookList<NodePreHook> pre_hooks;         ///< before the node runs
-  HookList<NodePostHook> post_hooks;       ///< after it
-  std::vector<Dims> more_sizes;            ///< of outputs 1, 2, ... (output 0's stand in the node)
+  HookList<TensorHook> tensor_hooks;                        ///< before the node runs, on one output's gradient each
+  HookList<NodePreHook> pre_hooks;                          ///< before the node runs
+  HookList<NodePostHook> post_hooks;                        ///< after it
+  std::vector<Dims> more_sizes;                             ///< of outputs 1, 2, ... (output 0's stand in the node)
   std::vector<std::pair<std::uint32_t, Object*>> retained;  ///< (output, tensor) of retain_grad; not owned
-  Object* metadata = nullptr;              ///< owned Python dict, made when asked for
-  Object* trace = nullptr;                 ///< owned Python object: where the operation was recorded
+  Object* metadata = nullptr;                               ///< owned Python dict, made when asked for
+  Object* trace = nullptr;                                  ///< owned Python object: where the operation was recorded
   ~NodeExtra() {
     if (metadata) rushlight::release(metadata);
     if (trace) rushlight::release(trace);
@@ -60,21 +60,21 @@ struct NodeExtra {
 };
 
 struct Node : Object {
-  std::intptr_t item_count;       ///< the variable-size part's length, as Python keeps it
-  void* dict;                     ///< Python's attributes
+  std::intptr_t item_count;  ///< the variable-size part's length, as Python keeps it
+  void* dict;                ///< Python's attributes
   void* weakrefs;
   const NodeKind* kind;
-  std::uint64_t sequence;         ///< the order of recording; backward runs the latest first
-  Edge* edges;                    ///< n_edges of them, behind the node
-  SavedTensor* saved;             ///< n_saved of them, behind the edges
+  std::uint64_t sequence;  ///< the order of recording; backward runs the latest first
+  Edge* edges;             ///< n_edges of them, behind the node
+  SavedTensor* saved;      ///< n_saved of them, behind the edges
   NodeExtra* extra;
-  Task* task;                     ///< the engine's, while a backward runs over this node
+  Task* task;  ///< the engine's, while a backward runs over this node
   std::int32_t n_edges, n_outputs;
   std::uint16_t n_saved;
-  bool released;                  ///< saved tensors were freed by a backward
-  DType dtype;                    ///< of output 0, with its shape: for checks, pictures and messages
+  bool released;  ///< saved tensors were freed by a backward
+  DType dtype;    ///< of output 0, with its shape: for checks, pictures and messages
   std::uint8_t ndim;
-  std::int64_t sizes[4];          ///< the first four
+  std::int64_t sizes[4];  ///< the first four
 
   NodeExtra& extras() {
     if (!extra) extra = new NodeExtra;

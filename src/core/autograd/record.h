@@ -1,6 +1,7 @@
 // Recording of an operation together with its derivative, as a lambda beside the forward computation:
 //
-//     return record("SumBackward1", out, {&x}, {}, [sizes = Dims(x.sizes())](Vjp& v) { v.set(0, expand(v.grad(), sizes)); });
+//     return record("SumBackward1", out, {&x}, {}, [sizes = Dims(x.sizes())](Vjp& v) { v.set(0, expand(v.grad(),
+//     sizes)); });
 //
 // The lambda keeps plain values only; tensors go through the saved list, so that their versions are checked and the
 // collector sees them. It is written in differentiable operators: with create_graph they are recorded in turn.
@@ -67,12 +68,14 @@ NodeKind& lambda_kind(const char* name) {
   static Named first{name, {name, &L::apply, &L::destroy}, nullptr};
   Named* at = &first;
   while (at->name != name && at->next) at = at->next;
-  if (at->name != name) at = at->next = new Named{name, {name, &L::apply, &L::destroy}, nullptr};  // lives as long as the library
+  if (at->name != name)
+    at = at->next = new Named{name, {name, &L::apply, &L::destroy}, nullptr};  // lives as long as the library
   return at->kind;
 }
 
 template <class F>
-Node* make_lambda_node(const char* name, std::span<const Tensor* const> inputs, std::span<const Save> saves, int n_outputs, F&& f) {
+Node* make_lambda_node(const char* name, std::span<const Tensor* const> inputs, std::span<const Save> saves,
+                       int n_outputs, F&& f) {
   using L = LambdaNode<std::decay_t<F>>;
   Node* node = new_node(&lambda_kind<L>(name), sizeof(L), int(inputs.size()), int(saves.size()), n_outputs);
   new (&static_cast<L*>(node)->f) std::decay_t<F>(std::forward<F>(f));
@@ -106,7 +109,8 @@ inline void spread_volatile(std::span<const Tensor* const> inputs, Tensor& out) 
 
 /// Records `out = op(inputs)` where any input requires grad; gives `out` back. Inputs may be null (absent).
 template <class F>
-TensorRef record(const char* name, TensorRef out, std::initializer_list<const Tensor*> inputs, std::initializer_list<Save> saves, F&& f) {
+TensorRef record(const char* name, TensorRef out, std::initializer_list<const Tensor*> inputs,
+                 std::initializer_list<Save> saves, F&& f) {
   std::span<const Tensor* const> in(inputs.begin(), inputs.size());
   if (any_needs_record(in)) {
     Node* node = make_lambda_node(name, in, std::span<const Save>(saves.begin(), saves.size()), 1, std::forward<F>(f));
@@ -121,7 +125,8 @@ TensorRef record(const char* name, TensorRef out, std::initializer_list<const Te
 
 /// The same for several outputs; outputs of types without derivatives stay without history.
 template <class F>
-void record_many(const char* name, std::span<const TensorRef> outs, std::span<const Tensor* const> inputs, std::span<const Save> saves, F&& f) {
+void record_many(const char* name, std::span<const TensorRef> outs, std::span<const Tensor* const> inputs,
+                 std::span<const Save> saves, F&& f) {
   if (!any_needs_record(inputs)) {
     for (auto& out : outs)
       if (out) spread_volatile(inputs, *out);
@@ -129,7 +134,8 @@ void record_many(const char* name, std::span<const TensorRef> outs, std::span<co
   }
   Node* node = make_lambda_node(name, inputs, saves, int(outs.size()), std::forward<F>(f));
   note_output(node, *outs[0]);
-  for (std::size_t i = 1; i < outs.size(); ++i) node->extras().more_sizes.push_back(outs[i] ? Dims(outs[i]->sizes()) : Dims());
+  for (std::size_t i = 1; i < outs.size(); ++i)
+    node->extras().more_sizes.push_back(outs[i] ? Dims(outs[i]->sizes()) : Dims());
   for (std::size_t i = 0; i < outs.size(); ++i)
     if (outs[i] && is_differentiable(outs[i]->dtype)) set_history(*outs[i], node, std::uint32_t(i));
   release(static_cast<Object*>(node));

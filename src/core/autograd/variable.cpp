@@ -23,7 +23,8 @@ void accumulate(Node* node, TensorRef* grads, TensorRef*) {
   if (!old) {
     bool sole = g->refcount == 1 && g->storage->refcount == 1 && is_dense(*g) && equal(g->strides(), leaf.strides());
     if (!sole || record) {
-      TensorRef copy = empty_strided(leaf.sizes(), is_dense(leaf) ? IntSpan(leaf.strides()) : IntSpan(contiguous_strides(leaf.sizes())), g->dtype);
+      TensorRef copy = empty_strided(
+          leaf.sizes(), is_dense(leaf) ? IntSpan(leaf.strides()) : IntSpan(contiguous_strides(leaf.sizes())), g->dtype);
       if (record) {
         g = clone(*g);
       } else {
@@ -128,7 +129,8 @@ Node* Tensor::slow_grad_fn() const {
   Tensor& base = *meta->base;
   Node* producer = base.grad_fn_;
   if (!producer && !base.has(RequiresGrad)) return grad_fn_;
-  if (meta->creation == Creation::MultiOutput || (meta->creation == Creation::NoGrad && grad_fn_ == nullptr)) return grad_fn_;
+  if (meta->creation == Creation::MultiOutput || (meta->creation == Creation::NoGrad && grad_fn_ == nullptr))
+    return grad_fn_;
   GradScope record_it(true);
   AsStridedOfBase g{Dims(base.sizes()), Dims(base.strides()), Dims(sizes()), Dims(strides()), base.offset, offset};
   const Tensor* inputs[] = {&base};

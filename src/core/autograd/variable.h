@@ -14,10 +14,10 @@ namespace rushlight {
 enum class Creation : std::uint8_t { Default, InCustomFunction, MultiOutput, NoGrad, Inference };
 
 struct AutogradMeta {
-  Tensor* grad = nullptr;         ///< owned
-  Node* accumulator = nullptr;    ///< the leaf's AccumulateGrad; not owned: it owns the leaf
-  Tensor* base = nullptr;         ///< owned; of a view that autograd follows
-  std::uint32_t view_version = 0; ///< of the storage, when the view's grad_fn_ was last right
+  Tensor* grad = nullptr;          ///< owned
+  Node* accumulator = nullptr;     ///< the leaf's AccumulateGrad; not owned: it owns the leaf
+  Tensor* base = nullptr;          ///< owned; of a view that autograd follows
+  std::uint32_t view_version = 0;  ///< of the storage, when the view's grad_fn_ was last right
   Creation creation = Creation::Default;
   HookList<TensorHook> hooks;     ///< of a leaf; those of other tensors stand with their node
   HookList<LeafHook> leaf_hooks;  ///< register_post_accumulate_grad_hook
@@ -37,9 +37,7 @@ inline bool is_view(const Tensor& t) { return t.meta && t.meta->base; }
 Edge gradient_edge(Tensor& t);
 
 /// True where an operation over these tensors is to be recorded.
-inline bool needs_record(const Tensor& a) {
-  return modes.grad && a.requires_grad() && !(a.flags & Volatile);
-}
+inline bool needs_record(const Tensor& a) { return modes.grad && a.requires_grad() && !(a.flags & Volatile); }
 template <class... Rest>
 bool needs_record(const Tensor& a, const Rest&... rest) {
   return modes.grad && (needs_record(a) || (needs_record(rest) || ...)) && !((a.flags | (rest.flags | ...)) & Volatile);

@@ -36,7 +36,8 @@ struct ConvolutionBackend {
 
 /// The first backend that takes the convolution.
 const ConvolutionBackend& convolution_backend(DType dtype, const ConvGeometry& geometry);
-/// Matrix products over unfolded windows (convolution_gemm.cpp), and sums over shifted planes (convolution_depthwise.cpp).
+/// Matrix products over unfolded windows (convolution_gemm.cpp), and sums over shifted planes
+/// (convolution_depthwise.cpp).
 extern const ConvolutionBackend gemm_convolution, depthwise_convolution;
 
 /// The outputs [first, last) along dimension d whose input at `tap` lies inside; out = last = first where none does.

@@ -19,7 +19,8 @@ void for_runs(const ConvGeometry& c, F&& f) {
         for (std::int64_t z = depth.first; z < depth.last; ++z)
           for (std::int64_t y = height.first; y < height.last; ++y) {
             std::int64_t row = (z * c.stride[0] + depth.offset) * c.in[1] + y * c.stride[1] + height.offset;
-            f((z * c.out[1] + y) * c.out[2] + width.first, row * c.in[2] + width.first * c.stride[2] + width.offset, n, c.stride[2], tap);
+            f((z * c.out[1] + y) * c.out[2] + width.first, row * c.in[2] + width.first * c.stride[2] + width.offset, n,
+              c.stride[2], tap);
           }
       }
 }
@@ -27,7 +28,8 @@ void for_runs(const ConvGeometry& c, F&& f) {
 /// Calls f(n, channel) in parallel.
 template <class F>
 void for_planes(const ConvGeometry& c, std::int64_t count, F&& f) {
-  std::int64_t work = std::max<std::int64_t>(1, c.out_space() * c.taps() * (c.batch * c.in_channels / std::max<std::int64_t>(count, 1)));
+  std::int64_t work = std::max<std::int64_t>(
+      1, c.out_space() * c.taps() * (c.batch * c.in_channels / std::max<std::int64_t>(count, 1)));
   parallel_for(count, std::max<std::int64_t>(1, (1 << 16) / work), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) f(i);
   });
@@ -93,13 +95,19 @@ const ConvolutionBackend depthwise_convolution{
     "depthwise",
     [](DType d, const ConvGeometry& c) { return c.depthwise() && (d == DType::Float32 || d == DType::Float64); },
     [](DType d, const ConvGeometry& c, const void* x, const void* w, const void* bias, void* y) {
-      visit(d, [&]<class T>() { forward(c, static_cast<const T*>(x), static_cast<const T*>(w), static_cast<const T*>(bias), static_cast<T*>(y)); });
+      visit(d, [&]<class T>() {
+        forward(c, static_cast<const T*>(x), static_cast<const T*>(w), static_cast<const T*>(bias), static_cast<T*>(y));
+      });
     },
     [](DType d, const ConvGeometry& c, const void* gy, const void* w, void* gx) {
-      visit(d, [&]<class T>() { backward_data(c, static_cast<const T*>(gy), static_cast<const T*>(w), static_cast<T*>(gx)); });
+      visit(d, [&]<class T>() {
+        backward_data(c, static_cast<const T*>(gy), static_cast<const T*>(w), static_cast<T*>(gx));
+      });
     },
     [](DType d, const ConvGeometry& c, const void* gy, const void* x, void* gw) {
-      visit(d, [&]<class T>() { backward_weight(c, static_cast<const T*>(gy), static_cast<const T*>(x), static_cast<T*>(gw)); });
+      visit(d, [&]<class T>() {
+        backward_weight(c, static_cast<const T*>(gy), static_cast<const T*>(x), static_cast<T*>(gw));
+      });
     }};
 
 }  // namespace rushlight

@@ -43,9 +43,13 @@ struct Block {
 struct Blocks {
   std::int64_t space, batch, in_image = 1, images = 1, count;
   Blocks(const ConvGeometry& c, std::int64_t rows, std::int64_t item) : space(c.out_space()), batch(c.batch) {
-    std::int64_t columns = std::clamp(block_bytes / std::max<std::int64_t>(rows * item, 1), least_columns, most_columns);
-    if (space >= columns) in_image = (space + columns - 1) / columns;
-    else images = std::clamp<std::int64_t>(columns / std::max<std::int64_t>(space, 1), 1, std::max<std::int64_t>(batch, 1));
+    std::int64_t columns =
+        std::clamp(block_bytes / std::max<std::int64_t>(rows * item, 1), least_columns, most_columns);
+    if (space >= columns)
+      in_image = (space + columns - 1) / columns;
+    else
+      images =
+          std::clamp<std::int64_t>(columns / std::max<std::int64_t>(space, 1), 1, std::max<std::int64_t>(batch, 1));
     count = in_image > 1 ? batch * in_image : (batch + images - 1) / images;
   }
   Block operator[](std::int64_t i) const {
@@ -60,7 +64,8 @@ class Unfolded {
  public:
   explicit Unfolded(const ConvGeometry& c) : c(c), space(c.out_space()), whole(c.pointwise()) {}
 
-  /// The windows of channels [channel, channel + channels) at the block's positions: row (channel, tap), column position.
+  /// The windows of channels [channel, channel + channels) at the block's positions: row (channel, tap), column
+  /// position.
   MatrixView operator()(const T* x, std::int64_t channel, std::int64_t channels, Block b) const {
     if (whole && one_image(b)) {
       const T* at = x + (b.begin / space * c.in_channels + channel) * space + b.begin % space;
@@ -70,17 +75,20 @@ class Unfolded {
     T* columns = scratch<T>(0, rows * b.size());
     for_images(b, [&](std::int64_t image, std::int64_t begin, std::int64_t end, std::int64_t column) {
       const T* planes = x + (image * c.in_channels + channel) * c.in_space();
-      for_windows(channels, begin, end, [&](std::int64_t row, std::int64_t plane, const TapRange& width, std::int64_t at, std::int64_t line, std::int64_t from, std::int64_t to) {
-        T* out = columns + row * b.size() + column + at;
-        std::int64_t first = line < 0 ? to : std::clamp(width.first, from, to), last = line < 0 ? to : std::clamp(width.last, first, to);
-        std::fill(out, out + (first - from), T(0));
-        const T* in = planes + plane * c.in_space() + line * c.in[2] + width.offset;
-        if (c.stride[2] == 1)
-          std::copy(in + first, in + last, out + (first - from));
-        else
-          for (std::int64_t i = first; i < last; ++i) out[i - from] = in[i * c.stride[2]];
-        std::fill(out + (last - from), out + (to - from), T(0));
-      });
+      for_windows(channels, begin, end,
+                  [&](std::int64_t row, std::int64_t plane, const TapRange& width, std::int64_t at, std::int64_t line,
+                      std::int64_t from, std::int64_t to) {
+                    T* out = columns + row * b.size() + column + at;
+                    std::int64_t first = line < 0 ? to : std::clamp(width.first, from, to),
+                                 last = line < 0 ? to : std::clamp(width.last, first, to);
+                    std::fill(out, out + (first - from), T(0));
+                    const T* in = planes + plane * c.in_space() + line * c.in[2] + width.offset;
+                    if (c.stride[2] == 1)
+                      std::copy(in + first, in + last, out + (first - from));
+                    else
+                      for (std::int64_t i = first; i < last; ++i) out[i - from] = in[i * c.stride[2]];
+                    std::fill(out + (last - from), out + (to - from), T(0));
+                  });
     });
     return {columns, rows, b.size(), b.size(), 1};
   }
@@ -89,16 +97,18 @@ class Unfolded {
   void fold(const T* columns, T* x, std::int64_t channel, std::int64_t channels, Block b) const {
     for_images(b, [&](std::int64_t image, std::int64_t begin, std::int64_t end, std::int64_t column) {
       T* planes = x + (image * c.in_channels + channel) * c.in_space();
-      for_windows(channels, begin, end, [&](std::int64_t row, std::int64_t plane, const TapRange& width, std::int64_t at, std::int64_t line, std::int64_t from, std::int64_t to) {
-        if (line < 0) return;
-        const T* in = columns + row * b.size() + column + at - from;
-        T* out = planes + plane * c.in_space() + line * c.in[2] + width.offset;
-        std::int64_t first = std::clamp(width.first, from, to), last = std::clamp(width.last, first, to);
-        if (c.stride[2] == 1)
-          for (std::int64_t i = first; i < last; ++i) out[i] += in[i];
-        else
-          for (std::int64_t i = first; i < last; ++i) out[i * c.stride[2]] += in[i];
-      });
+      for_windows(channels, begin, end,
+                  [&](std::int64_t row, std::int64_t plane, const TapRange& width, std::int64_t at, std::int64_t line,
+                      std::int64_t from, std::int64_t to) {
+                    if (line < 0) return;
+                    const T* in = columns + row * b.size() + column + at - from;
+                    T* out = planes + plane * c.in_space() + line * c.in[2] + width.offset;
+                    std::int64_t first = std::clamp(width.first, from, to), last = std::clamp(width.last, first, to);
+                    if (c.stride[2] == 1)
+                      for (std::int64_t i = first; i < last; ++i) out[i] += in[i];
+                    else
+                      for (std::int64_t i = first; i < last; ++i) out[i * c.stride[2]] += in[i];
+                  });
     });
   }
 
@@ -107,7 +117,8 @@ class Unfolded {
     if (one_image(b)) return {const_cast<T*>(at_output(y, channel, b.begin)), channels, b.size(), space, 1};
     T* rows = scratch<T>(1, channels * b.size());
     for_images(b, [&](std::int64_t image, std::int64_t, std::int64_t, std::int64_t column) {
-      for (std::int64_t k = 0; k < channels; ++k) std::copy_n(at_output(y, channel + k, image * space), space, rows + k * b.size() + column);
+      for (std::int64_t k = 0; k < channels; ++k)
+        std::copy_n(at_output(y, channel + k, image * space), space, rows + k * b.size() + column);
     });
     return {rows, channels, b.size(), b.size(), 1};
   }
@@ -122,7 +133,9 @@ class Unfolded {
     });
   }
   bool one_image(Block b) const { return b.begin / space == (b.end - 1) / space; }
-  const T* at_output(const T* y, std::int64_t channel, std::int64_t position) const { return y + (position / space * c.out_channels + channel) * space + position % space; }
+  const T* at_output(const T* y, std::int64_t channel, std::int64_t position) const {
+    return y + (position / space * c.out_channels + channel) * space + position % space;
+  }
 
  private:
   /// f(image, first position, last position, column) for each image of the block.
@@ -134,9 +147,9 @@ class Unfolded {
       at = end;
     }
   }
-  /// For each channel, tap and line of output positions within [begin, end): f(row, channel, width, at, line, from, to),
-  /// where `line` is the input line (z, y) as one number, -1 outside, `from` and `to` the positions in the output line,
-  /// and `at` the distance of the first one from `begin`.
+  /// For each channel, tap and line of output positions within [begin, end): f(row, channel, width, at, line, from,
+  /// to), where `line` is the input line (z, y) as one number, -1 outside, `from` and `to` the positions in the output
+  /// line, and `at` the distance of the first one from `begin`.
   template <class F>
   void for_windows(std::int64_t channels, std::int64_t begin, std::int64_t end, F&& f) const {
     std::int64_t wide = c.out[2], taps = c.taps();
@@ -146,7 +159,8 @@ class Unfolded {
       for (std::int64_t channel = 0; channel < channels; ++channel)
         for (std::int64_t p = begin; p < end;) {
           std::int64_t row = p / wide, from = p - row * wide, to = std::min(wide, end - row * wide);
-          std::int64_t z = row / c.out[1] * c.stride[0] + k[0] * c.dilation[0] - c.padding[0], y = row % c.out[1] * c.stride[1] + k[1] * c.dilation[1] - c.padding[1];
+          std::int64_t z = row / c.out[1] * c.stride[0] + k[0] * c.dilation[0] - c.padding[0],
+                       y = row % c.out[1] * c.stride[1] + k[1] * c.dilation[1] - c.padding[1];
           bool inside = z >= 0 && z < c.in[0] && y >= 0 && y < c.in[1];
           f(channel * taps + tap, channel, width, p - begin, inside ? z * c.in[1] + y : -1, from, to);
           p = row * wide + to;
@@ -170,7 +184,8 @@ MatrixView turned(const MatrixView& m) { return {m.data, m.cols, m.rows, m.col_s
 /// Runs tasks in parallel, or one after the other with products on several threads where they are few.
 template <class F>
 void run_tasks(const ConvGeometry& c, std::int64_t count, F&& f) {
-  double work = double(c.batch) * double(c.out_space()) * double(c.out_channels) * double(c.group_in()) * double(c.taps()) / double(std::max<std::int64_t>(count, 1));
+  double work = double(c.batch) * double(c.out_space()) * double(c.out_channels) * double(c.group_in()) *
+                double(c.taps()) / double(std::max<std::int64_t>(count, 1));
   auto grain = std::max<std::int64_t>(1, std::int64_t(double(1 << 18) / std::max(work, 1.0)));
   auto run = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) f(i);
@@ -210,7 +225,8 @@ void forward(DType d, const ConvGeometry& c, const T* x, const T* w, const T* bi
     }
     MatrixView out = unfolded.outputs(y, g * outs, outs, b);
     if (bias)
-      for (std::int64_t k = 0; k < outs; ++k) std::fill_n(static_cast<T*>(out.data) + k * out.row_stride, out.cols, bias[g * outs + k]);
+      for (std::int64_t k = 0; k < outs; ++k)
+        std::fill_n(static_cast<T*>(out.data) + k * out.row_stride, out.cols, bias[g * outs + k]);
     gemm(d, weights, columns, out, 1.0, bias ? 1.0 : 0.0);
   });
 }
@@ -229,7 +245,8 @@ void backward_data(DType d, const ConvGeometry& c, const T* gy, const T* w, T* g
     std::int64_t last_image = std::min(c.batch, (batch + 1) * blocks.images);
     bool direct = c.pointwise() && blocks.images == 1;  // each number is written once
     if (!direct)
-      for (std::int64_t n = batch * blocks.images; n < last_image; ++n) std::fill_n(gx + (n * c.in_channels + g * ins + channel) * space, channels * space, T(0));
+      for (std::int64_t n = batch * blocks.images; n < last_image; ++n)
+        std::fill_n(gx + (n * c.in_channels + g * ins + channel) * space, channels * space, T(0));
     for (std::int64_t i = batch * blocks.in_image; i < (batch + 1) * blocks.in_image; ++i) {
       Block b = blocks[i];
       if (b.size() == 0) continue;
@@ -253,7 +270,8 @@ void backward_weight(DType d, const ConvGeometry& c, const T* gy, const T* x, T*
   Parts parts(ins, c.groups, 8);
   Blocks blocks(c, parts.each * c.taps(), sizeof(T));
   // few channels: blocks are shared out over slabs, whose sums are then joined
-  std::int64_t slabs = std::clamp<std::int64_t>(least_tasks / (c.groups * parts.count), 1, std::max<std::int64_t>(blocks.count, 1));
+  std::int64_t slabs =
+      std::clamp<std::int64_t>(least_tasks / (c.groups * parts.count), 1, std::max<std::int64_t>(blocks.count, 1));
   std::vector<T> sums(slabs > 1 ? std::size_t(slabs * size) : 0);
   run_tasks(c, c.groups * parts.count * slabs, [&](std::int64_t task) {
     std::int64_t slab = task % slabs, part = task / slabs % parts.count, g = task / slabs / parts.count;
@@ -269,7 +287,8 @@ void backward_weight(DType d, const ConvGeometry& c, const T* gy, const T* x, T*
       first = false;
     }
     if (first)
-      for (std::int64_t k = 0; k < to.rows; ++k) std::fill_n(static_cast<T*>(to.data) + k * to.row_stride, to.cols, T(0));
+      for (std::int64_t k = 0; k < to.rows; ++k)
+        std::fill_n(static_cast<T*>(to.data) + k * to.row_stride, to.cols, T(0));
   });
   if (slabs == 1) return;
   std::copy_n(sums.data(), size, gw);
@@ -293,13 +312,20 @@ void visit(DType d, F&& f) {
 const ConvolutionBackend gemm_convolution{
     "gemm", [](DType, const ConvGeometry&) { return true; },
     [](DType d, const ConvGeometry& c, const void* x, const void* w, const void* bias, void* y) {
-      visit(d, [&]<class T>() { forward(d, c, static_cast<const T*>(x), static_cast<const T*>(w), static_cast<const T*>(bias), static_cast<T*>(y)); });
+      visit(d, [&]<class T>() {
+        forward(d, c, static_cast<const T*>(x), static_cast<const T*>(w), static_cast<const T*>(bias),
+                static_cast<T*>(y));
+      });
     },
     [](DType d, const ConvGeometry& c, const void* gy, const void* w, void* gx) {
-      visit(d, [&]<class T>() { backward_data(d, c, static_cast<const T*>(gy), static_cast<const T*>(w), static_cast<T*>(gx)); });
+      visit(d, [&]<class T>() {
+        backward_data(d, c, static_cast<const T*>(gy), static_cast<const T*>(w), static_cast<T*>(gx));
+      });
     },
     [](DType d, const ConvGeometry& c, const void* gy, const void* x, void* gw) {
-      visit(d, [&]<class T>() { backward_weight(d, c, static_cast<const T*>(gy), static_cast<const T*>(x), static_cast<T*>(gw)); });
+      visit(d, [&]<class T>() {
+        backward_weight(d, c, static_cast<const T*>(gy), static_cast<const T*>(x), static_cast<T*>(gw));
+      });
     }};
 
 }  // namespace rushlight

@@ -10,9 +10,10 @@
 namespace rushlight::RUSHLIGHT_ISA {
 namespace {
 
-// x = k ln 2 + r with |r| <= ln 2 / 2, so that e^x = 2^k e^r. e^r = 1 + r + r^2 p(r) with p interpolating at Chebyshev's
-// nodes; k ln 2 is subtracted in two parts, the first of which is exact. Adding 1.5 * 2^(mantissa bits) rounds to the
-// nearest integer and leaves it in the lowest bits. 2^k is multiplied in two halves, since k may lie beyond the exponents.
+// x = k ln 2 + r with |r| <= ln 2 / 2, so that e^x = 2^k e^r. e^r = 1 + r + r^2 p(r) with p interpolating at
+// Chebyshev's nodes; k ln 2 is subtracted in two parts, the first of which is exact. Adding 1.5 * 2^(mantissa bits)
+// rounds to the nearest integer and leaves it in the lowest bits. 2^k is multiplied in two halves, since k may lie
+// beyond the exponents.
 
 inline float exponential(float x) {
   constexpr float rounder = 12582912.0f;

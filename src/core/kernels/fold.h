@@ -42,13 +42,15 @@ void fold_rows(char* states, const char* from, std::int64_t n, std::int64_t step
   auto* centre = reinterpret_cast<const A*>(centres);
   if (centre) {
 #pragma GCC ivdep
-    for (std::int64_t i = 0; i < n; ++i) acc[i] = Op::join(acc[i], Op::map(*reinterpret_cast<const T*>(from + i * step), centre[i]));
+    for (std::int64_t i = 0; i < n; ++i)
+      acc[i] = Op::join(acc[i], Op::map(*reinterpret_cast<const T*>(from + i * step), centre[i]));
   } else if (step == std::int64_t(sizeof(T))) {
     auto* x = reinterpret_cast<const T*>(from);
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < n; ++i) acc[i] = Op::join(acc[i], Op::map(x[i], A{}));
   } else {
-    for (std::int64_t i = 0; i < n; ++i) acc[i] = Op::join(acc[i], Op::map(*reinterpret_cast<const T*>(from + i * step), A{}));
+    for (std::int64_t i = 0; i < n; ++i)
+      acc[i] = Op::join(acc[i], Op::map(*reinterpret_cast<const T*>(from + i * step), A{}));
   }
 }
 

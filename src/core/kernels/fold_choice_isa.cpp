@@ -91,7 +91,8 @@ void find_in_line(const char* from, std::int64_t n, std::int64_t step, const cha
 }
 
 template <class T>
-void find_in_rows(const char* from, std::int64_t n, std::int64_t step, const char* values, std::int64_t row, std::int64_t* places) {
+void find_in_rows(const char* from, std::int64_t n, std::int64_t step, const char* values, std::int64_t row,
+                  std::int64_t* places) {
   auto* value = reinterpret_cast<const T*>(values);
   for (std::int64_t i = 0; i < n; ++i) {
     bool here = (places[i] < 0) & same(comparable(*reinterpret_cast<const T*>(from + i * step)), comparable(value[i]));
@@ -113,21 +114,30 @@ void visit_comparable(DType type, F&& f) {
 
 bool fold_choices(FoldKind kind, DType type, Fold& f) {
   switch (kind) {
-    case FoldKind::Max: return pick_fold<Max, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS>(type, f);
-    case FoldKind::Min: return pick_fold<Min, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS>(type, f);
-    case FoldKind::AbsMax: return pick_fold<AbsMax, RUSHLIGHT_FOLD_FLOATS>(type, f);
-    case FoldKind::AbsMin: return pick_fold<AbsMin, RUSHLIGHT_FOLD_FLOATS>(type, f);
-    case FoldKind::Any: return pick_fold<Any, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS, RUSHLIGHT_FOLD_COMPLEX>(type, f);
-    case FoldKind::All: return pick_fold<All, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS, RUSHLIGHT_FOLD_COMPLEX>(type, f);
-    default: return false;
+    case FoldKind::Max:
+      return pick_fold<Max, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS>(type, f);
+    case FoldKind::Min:
+      return pick_fold<Min, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS>(type, f);
+    case FoldKind::AbsMax:
+      return pick_fold<AbsMax, RUSHLIGHT_FOLD_FLOATS>(type, f);
+    case FoldKind::AbsMin:
+      return pick_fold<AbsMin, RUSHLIGHT_FOLD_FLOATS>(type, f);
+    case FoldKind::Any:
+      return pick_fold<Any, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS, RUSHLIGHT_FOLD_COMPLEX>(type, f);
+    case FoldKind::All:
+      return pick_fold<All, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS, RUSHLIGHT_FOLD_COMPLEX>(type, f);
+    default:
+      return false;
   }
 }
 
-void find_line(DType type, const char* from, std::int64_t n, std::int64_t step, const char* value, std::int64_t* place) {
+void find_line(DType type, const char* from, std::int64_t n, std::int64_t step, const char* value,
+               std::int64_t* place) {
   visit_comparable(type, [&]<class T>() { find_in_line<T>(from, n, step, value, place); });
 }
 
-void find_rows(DType type, const char* from, std::int64_t n, std::int64_t step, const char* values, std::int64_t row, std::int64_t* places) {
+void find_rows(DType type, const char* from, std::int64_t n, std::int64_t step, const char* values, std::int64_t row,
+               std::int64_t* places) {
   visit_comparable(type, [&]<class T>() { find_in_rows<T>(from, n, step, values, row, places); });
 }
 

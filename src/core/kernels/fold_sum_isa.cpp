@@ -79,15 +79,24 @@ struct Prod {
 
 bool fold_sums(FoldKind kind, DType type, Fold& f) {
   switch (kind) {
-    case FoldKind::Sum: return pick_fold<Sum, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS, RUSHLIGHT_FOLD_COMPLEX>(type, f);
-    case FoldKind::NanSum: return pick_fold<NanSum, RUSHLIGHT_FOLD_FLOATS>(type, f);
-    case FoldKind::WideSum: return pick_fold<WideSum, RUSHLIGHT_FOLD_FLOATS>(type, f);
-    case FoldKind::Deviation: return pick_fold<Deviation, RUSHLIGHT_FOLD_FLOATS>(type, f);
-    case FoldKind::AbsSum: return pick_fold<AbsSum, RUSHLIGHT_FOLD_FLOATS>(type, f);
-    case FoldKind::SquareSum: return pick_fold<SquareSum, RUSHLIGHT_FOLD_FLOATS>(type, f);
-    case FoldKind::Count: return pick_fold<Count, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS, RUSHLIGHT_FOLD_COMPLEX>(type, f);
-    case FoldKind::Prod: return pick_fold<Prod, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS, RUSHLIGHT_FOLD_COMPLEX>(type, f);
-    default: return false;
+    case FoldKind::Sum:
+      return pick_fold<Sum, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS, RUSHLIGHT_FOLD_COMPLEX>(type, f);
+    case FoldKind::NanSum:
+      return pick_fold<NanSum, RUSHLIGHT_FOLD_FLOATS>(type, f);
+    case FoldKind::WideSum:
+      return pick_fold<WideSum, RUSHLIGHT_FOLD_FLOATS>(type, f);
+    case FoldKind::Deviation:
+      return pick_fold<Deviation, RUSHLIGHT_FOLD_FLOATS>(type, f);
+    case FoldKind::AbsSum:
+      return pick_fold<AbsSum, RUSHLIGHT_FOLD_FLOATS>(type, f);
+    case FoldKind::SquareSum:
+      return pick_fold<SquareSum, RUSHLIGHT_FOLD_FLOATS>(type, f);
+    case FoldKind::Count:
+      return pick_fold<Count, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS, RUSHLIGHT_FOLD_COMPLEX>(type, f);
+    case FoldKind::Prod:
+      return pick_fold<Prod, RUSHLIGHT_FOLD_INTS, RUSHLIGHT_FOLD_FLOATS, RUSHLIGHT_FOLD_COMPLEX>(type, f);
+    default:
+      return false;
   }
 }
 

@@ -8,10 +8,11 @@
 
 // scipy-openblas32 prefixes its symbols
 extern "C" {
-#define RUSHLIGHT_BLAS(p, T, S)                                                                                                               \
-  void scipy_cblas_##p##gemm(int order, int ta, int tb, int m, int n, int k, S alpha, const T* a, int lda, const T* b, int ldb, S beta, T* c, \
-                             int ldc);                                                                                                        \
-  void scipy_cblas_##p##gemv(int order, int trans, int m, int n, S alpha, const T* a, int lda, const T* x, int incx, S beta, T* y, int incy);
+#define RUSHLIGHT_BLAS(p, T, S)                                                                                        \
+  void scipy_cblas_##p##gemm(int order, int ta, int tb, int m, int n, int k, S alpha, const T* a, int lda, const T* b, \
+                             int ldb, S beta, T* c, int ldc);                                                          \
+  void scipy_cblas_##p##gemv(int order, int trans, int m, int n, S alpha, const T* a, int lda, const T* x, int incx,   \
+                             S beta, T* y, int incy);
 RUSHLIGHT_BLAS(s, float, float)
 RUSHLIGHT_BLAS(d, double, double)
 RUSHLIGHT_BLAS(c, void, const void*)
@@ -36,15 +37,17 @@ constexpr std::int64_t tile = 32;
 
 template <class T>
 struct Blas;
-#define RUSHLIGHT_BLAS(T, p, address)                                                                                                            \
-  template <>                                                                                                                                 \
-  struct Blas<T> {                                                                                                                            \
-    static void gemm(int ta, int tb, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, T* c, int ldc) {         \
-      scipy_cblas_##p##gemm(row_major, ta, tb, m, n, k, address alpha, a, lda, b, ldb, address beta, c, ldc);                                 \
-    }                                                                                                                                         \
-    static void gemv(int trans, int m, int n, T alpha, const T* a, int lda, const T* x, int incx, T beta, T* y, int incy) {                   \
-      scipy_cblas_##p##gemv(row_major, trans, m, n, address alpha, a, lda, x, incx, address beta, y, incy);                                   \
-    }                                                                                                                                         \
+#define RUSHLIGHT_BLAS(T, p, address)                                                                                \
+  template <>                                                                                                        \
+  struct Blas<T> {                                                                                                   \
+    static void gemm(int ta, int tb, int m, int n, int k, T alpha, const T* a, int lda, const T* b, int ldb, T beta, \
+                     T* c, int ldc) {                                                                                \
+      scipy_cblas_##p##gemm(row_major, ta, tb, m, n, k, address alpha, a, lda, b, ldb, address beta, c, ldc);        \
+    }                                                                                                                \
+    static void gemv(int trans, int m, int n, T alpha, const T* a, int lda, const T* x, int incx, T beta, T* y,      \
+                     int incy) {                                                                                     \
+      scipy_cblas_##p##gemv(row_major, trans, m, n, address alpha, a, lda, x, incx, address beta, y, incy);          \
+    }                                                                                                                \
   };
 RUSHLIGHT_BLAS(float, s, )
 RUSHLIGHT_BLAS(double, d, )
@@ -65,8 +68,10 @@ struct Layout {
   int ld;
 };
 Layout layout_of(const MatrixView& m) {
-  if (m.col_stride == 1 || m.cols == 1) return {plain, int(std::max<std::int64_t>(m.rows == 1 ? m.cols : m.row_stride, std::max<std::int64_t>(m.cols, 1)))};
-  return {transposed, int(std::max<std::int64_t>(m.cols == 1 ? m.rows : m.col_stride, std::max<std::int64_t>(m.rows, 1)))};
+  if (m.col_stride == 1 || m.cols == 1)
+    return {plain, int(std::max<std::int64_t>(m.rows == 1 ? m.cols : m.row_stride, std::max<std::int64_t>(m.cols, 1)))};
+  return {transposed,
+          int(std::max<std::int64_t>(m.cols == 1 ? m.rows : m.col_stride, std::max<std::int64_t>(m.rows, 1)))};
 }
 
 /// A row-major copy of `m` in another type, to which the view is turned.
@@ -75,7 +80,8 @@ std::unique_ptr<To[]> pack(MatrixView& m) {
   auto copy = std::make_unique_for_overwrite<To[]>(std::size_t(m.rows * m.cols));
   auto* from = static_cast<const From*>(m.data);
   for (std::int64_t i = 0; i < m.rows; ++i)
-    for (std::int64_t j = 0; j < m.cols; ++j) copy[std::size_t(i * m.cols + j)] = To(from[i * m.row_stride + j * m.col_stride]);
+    for (std::int64_t j = 0; j < m.cols; ++j)
+      copy[std::size_t(i * m.cols + j)] = To(from[i * m.row_stride + j * m.col_stride]);
   m = {copy.get(), m.rows, m.cols, m.cols, 1};
   return copy;
 }
@@ -100,7 +106,8 @@ void one_product(MatrixView a, MatrixView b, MatrixView c, T alpha, T beta) {
     Blas<T>::gemv(la.trans, m, n, alpha, pa, la.ld, pb, int(b.rows == 1 ? 1 : b.row_stride), beta, pc, int(step));
   } else {
     int ldc = int(std::max<std::int64_t>(c.rows == 1 ? c.cols : c.row_stride, 1));
-    Blas<T>::gemm(la.trans, lb.trans, int(a.rows), int(b.cols), int(a.cols), alpha, pa, la.ld, pb, lb.ld, beta, pc, ldc);
+    Blas<T>::gemm(la.trans, lb.trans, int(a.rows), int(b.cols), int(a.cols), alpha, pa, la.ld, pb, lb.ld, beta, pc,
+                  ldc);
   }
 }
 
@@ -139,7 +146,8 @@ void through_float(MatrixView a, MatrixView b, const MatrixView& c, float alpha,
   auto sums = pack<float, T>(wide);
   blas<float>(a, b, wide, alpha, beta);
   for (std::int64_t i = 0; i < c.rows; ++i)
-    for (std::int64_t j = 0; j < c.cols; ++j) static_cast<T*>(c.data)[i * c.row_stride + j * c.col_stride] = T(sums[std::size_t(i * c.cols + j)]);
+    for (std::int64_t j = 0; j < c.cols; ++j)
+      static_cast<T*>(c.data)[i * c.row_stride + j * c.col_stride] = T(sums[std::size_t(i * c.cols + j)]);
 }
 
 /// Integers, which wrap around, and products over no elements.
@@ -164,16 +172,19 @@ void loops(const MatrixView& a, const MatrixView& b, const MatrixView& c, T alph
 
 void check_extents(const MatrixView& a, const MatrixView& b) {
   constexpr std::int64_t most = 0x7fffffff;
-  check(a.rows <= most && a.cols <= most && b.cols <= most, "matrices beyond 2^31 rows or columns are not supported by the matrix product");
+  check(a.rows <= most && a.cols <= most && b.cols <= most,
+        "matrices beyond 2^31 rows or columns are not supported by the matrix product");
 }
 
 }  // namespace
 
 bool blas_layout(std::int64_t rows, std::int64_t cols, std::int64_t rs, std::int64_t cs) {
-  return ((cs == 1 || cols == 1) && (rs >= std::max<std::int64_t>(cols, 1) || rows == 1)) || ((rs == 1 || rows == 1) && (cs >= std::max<std::int64_t>(rows, 1) || cols == 1));
+  return ((cs == 1 || cols == 1) && (rs >= std::max<std::int64_t>(cols, 1) || rows == 1)) ||
+         ((rs == 1 || rows == 1) && (cs >= std::max<std::int64_t>(rows, 1) || cols == 1));
 }
 
-void gemm(DType dtype, const MatrixView& a, const MatrixView& b, const MatrixView& c, const Scalar& alpha, const Scalar& beta) {
+void gemm(DType dtype, const MatrixView& a, const MatrixView& b, const MatrixView& c, const Scalar& alpha,
+          const Scalar& beta) {
   if (c.rows == 0 || c.cols == 0) return;
   check_extents(a, b);
   visit_dtype(dtype, [&]<class T>() {
@@ -188,11 +199,12 @@ void gemm(DType dtype, const MatrixView& a, const MatrixView& b, const MatrixVie
   });
 }
 
-void gemm_batch(DType dtype, std::int64_t count, const MatrixView& a, const MatrixView& b, const MatrixView& c, const std::int64_t (&steps)[3], const Scalar& alpha,
-                const Scalar& beta) {
+void gemm_batch(DType dtype, std::int64_t count, const MatrixView& a, const MatrixView& b, const MatrixView& c,
+                const std::int64_t (&steps)[3], const Scalar& alpha, const Scalar& beta) {
   check_extents(a, b);
   auto at = [&](const MatrixView& m, std::int64_t i, int which) {
-    return MatrixView{static_cast<std::byte*>(m.data) + i * steps[which] * item_size(dtype), m.rows, m.cols, m.row_stride, m.col_stride};
+    return MatrixView{static_cast<std::byte*>(m.data) + i * steps[which] * item_size(dtype), m.rows, m.cols,
+                      m.row_stride, m.col_stride};
   };
   auto run = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) gemm(dtype, at(a, i, 0), at(b, i, 1), at(c, i, 2), alpha, beta);

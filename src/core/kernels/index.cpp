@@ -13,21 +13,26 @@ namespace {
 template <class T, class F>
 void for_places(const DimensionPair& p, F&& f) {
   if (p.rest.numel == 1) {
-    for (std::int64_t k = 0; k < p.count; ++k) f(reinterpret_cast<T*>(p.first + p.index[k] * p.first_step), reinterpret_cast<T*>(p.second + k * p.second_step), 1, 0, 0);
+    for (std::int64_t k = 0; k < p.count; ++k)
+      f(reinterpret_cast<T*>(p.first + p.index[k] * p.first_step), reinterpret_cast<T*>(p.second + k * p.second_step),
+        1, 0, 0);
     return;
   }
-  parallel_for(p.rest.numel, std::max<std::int64_t>(64, (1 << 15) / std::max<std::int64_t>(p.count, 1)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t k = 0; k < p.count; ++k) {
-      char* base[2] = {p.first + p.index[k] * p.first_step, p.second + k * p.second_step};
-      p.rest.run(base, begin, end, [&](char** q, std::int64_t n, const std::int64_t* steps) {
-        f(reinterpret_cast<T*>(q[0]), reinterpret_cast<T*>(q[1]), n, steps[0] / std::int64_t(sizeof(T)), steps[1] / std::int64_t(sizeof(T)));
-      });
-    }
-  });
+  parallel_for(p.rest.numel, std::max<std::int64_t>(64, (1 << 15) / std::max<std::int64_t>(p.count, 1)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t k = 0; k < p.count; ++k) {
+                   char* base[2] = {p.first + p.index[k] * p.first_step, p.second + k * p.second_step};
+                   p.rest.run(base, begin, end, [&](char** q, std::int64_t n, const std::int64_t* steps) {
+                     f(reinterpret_cast<T*>(q[0]), reinterpret_cast<T*>(q[1]), n, steps[0] / std::int64_t(sizeof(T)),
+                       steps[1] / std::int64_t(sizeof(T)));
+                   });
+                 }
+               });
 }
 
 template <class T>
-void select_numbers(const T* from, T* to, std::int64_t rows, std::int64_t n, const std::int64_t* index, std::int64_t count) {
+void select_numbers(const T* from, T* to, std::int64_t rows, std::int64_t n, const std::int64_t* index,
+                    std::int64_t count) {
   parallel_for(rows * count, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t k = begin % count;
     const T* row = from + begin / count * n;
@@ -74,13 +79,17 @@ void add_places(const DimensionPair& p, DType dtype, const Scalar& alpha) {
   });
 }
 
-void select_blocks(const std::byte* from, std::byte* to, std::int64_t rows, std::int64_t n, const std::int64_t* index, std::int64_t count, std::int64_t bytes) {
+void select_blocks(const std::byte* from, std::byte* to, std::int64_t rows, std::int64_t n, const std::int64_t* index,
+                   std::int64_t count, std::int64_t bytes) {
   if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8)
-    return visit_width(bytes, [&]<class T>() { select_numbers(reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to), rows, n, index, count); });
-  parallel_for(rows * count, std::max<std::int64_t>(1, (1 << 17) / std::max<std::int64_t>(bytes, 1)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      std::memcpy(to + i * bytes, from + (i / count * n + index[i % count]) * bytes, std::size_t(bytes));
-  });
+    return visit_width(bytes, [&]<class T>() {
+      select_numbers(reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to), rows, n, index, count);
+    });
+  parallel_for(rows * count, std::max<std::int64_t>(1, (1 << 17) / std::max<std::int64_t>(bytes, 1)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i)
+                   std::memcpy(to + i * bytes, from + (i / count * n + index[i % count]) * bytes, std::size_t(bytes));
+               });
 }
 
 }  // namespace rushlight

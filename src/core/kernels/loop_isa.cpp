@@ -30,7 +30,8 @@ void unary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, v
     return;
   }
   char *a = args[0], *r = args[1];
-  for (std::intptr_t i = 0; i < n; ++i, a += steps[0], r += steps[1]) *reinterpret_cast<R*>(r) = Op::f(*reinterpret_cast<A*>(a));
+  for (std::intptr_t i = 0; i < n; ++i, a += steps[0], r += steps[1])
+    *reinterpret_cast<R*>(r) = Op::f(*reinterpret_cast<A*>(a));
 }
 
 template <class Op, class R, class A, class B>
@@ -85,7 +86,9 @@ inline T wrap(T v) {
 }
 // integer arithmetic wraps around: computed in unsigned words
 template <class T>
-using Word = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, std::make_unsigned_t<std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, T, int>>, T>;
+using Word = std::conditional_t<
+    std::is_integral_v<T> && !std::is_same_v<T, bool>,
+    std::make_unsigned_t<std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, T, int>>, T>;
 
 struct Add {
   template <class T>

@@ -12,7 +12,7 @@ constexpr int max_operands = 24;
 
 struct Nest {
   int n_operands = 0;
-  int ndim = 0;                    ///< dimension 0 is the innermost
+  int ndim = 0;  ///< dimension 0 is the innermost
   std::int64_t numel = 1;
   std::int64_t sizes[64];
   std::int64_t steps[64][max_operands];  ///< in bytes

@@ -10,10 +10,10 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa)                     \
-  namespace isa {                                  \
-  void norm_loops(const NormLoops<float>*& to);    \
-  void norm_loops(const NormLoops<double>*& to);   \
+#define RUSHLIGHT_DECLARE(isa)                   \
+  namespace isa {                                \
+  void norm_loops(const NormLoops<float>*& to);  \
+  void norm_loops(const NormLoops<double>*& to); \
   }
 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
 #undef RUSHLIGHT_DECLARE
@@ -68,7 +68,8 @@ void normalize_rows_vjp(const NormRows<T>& r, const T* g, T* dx, T* dw, T* db) {
         if (dx) {
           double total[2], scale = double(rstd) / double(n);
           f.row_sums(gi, x, r.weight, n, mean, total);
-          f.row_vjp(gi, x, r.weight, n, mean, rstd, T(-scale * double(rstd) * double(rstd) * total[1]), r.mean ? T(-scale * total[0]) : T(0), dx + i * n);
+          f.row_vjp(gi, x, r.weight, n, mean, rstd, T(-scale * double(rstd) * double(rstd) * total[1]),
+                    r.mean ? T(-scale * total[0]) : T(0), dx + i * n);
         }
         if (weights) f.row_weights(gi, x, n, mean, rstd, dw ? w : nullptr, db ? w + n : nullptr);
       }
@@ -86,7 +87,8 @@ namespace {
 /// Calls f(first channel, channels) in parallel: for data without space, where channels are columns.
 template <class F>
 void over_columns(std::int64_t channels, std::int64_t samples, F&& f) {
-  parallel_for(channels, std::max<std::int64_t>(64, (1 << 14) / std::max<std::int64_t>(samples, 1)), [&](std::int64_t begin, std::int64_t end) { f(begin, end - begin); });
+  parallel_for(channels, std::max<std::int64_t>(64, (1 << 14) / std::max<std::int64_t>(samples, 1)),
+               [&](std::int64_t begin, std::int64_t end) { f(begin, end - begin); });
 }
 
 /// total[i] = the sum over samples of what add(sample, part) puts into `part`; a block of samples at a time.
@@ -112,9 +114,12 @@ void column_statistics(const NormChannels<T>& c, double eps, T* variance) {
   auto& f = loops<T>();
   over_columns(c.channels, c.samples, [&](std::int64_t at, std::int64_t n) {
     std::vector<double> total(static_cast<std::size_t>(n));
-    sum_columns<T>(c.samples, n, total.data(), [&](std::int64_t i, T* part) { f.columns_add(c.x + i * c.channels + at, n, part); });
+    sum_columns<T>(c.samples, n, total.data(),
+                   [&](std::int64_t i, T* part) { f.columns_add(c.x + i * c.channels + at, n, part); });
     for (std::int64_t k = 0; k < n; ++k) c.mean[at + k] = T(total[std::size_t(k)] / double(c.samples));
-    sum_columns<T>(c.samples, n, total.data(), [&](std::int64_t i, T* part) { f.columns_deviate(c.x + i * c.channels + at, n, c.mean + at, part); });
+    sum_columns<T>(c.samples, n, total.data(), [&](std::int64_t i, T* part) {
+      f.columns_deviate(c.x + i * c.channels + at, n, c.mean + at, part);
+    });
     for (std::int64_t k = 0; k < n; ++k) {
       double v = total[std::size_t(k)] / double(c.samples);
       c.rstd[at + k] = T(1 / std::sqrt(v + eps));
@@ -128,8 +133,11 @@ void columns_vjp(const NormChannels<T>& c, bool constant, const T* g, T* dx, T* 
   auto& f = loops<T>();
   over_columns(c.channels, c.samples, [&](std::int64_t at, std::int64_t n) {
     std::vector<double> plain(static_cast<std::size_t>(n)), product(static_cast<std::size_t>(n));
-    sum_columns<T>(c.samples, n, plain.data(), [&](std::int64_t i, T* part) { f.columns_add(g + i * c.channels + at, n, part); });
-    sum_columns<T>(c.samples, n, product.data(), [&](std::int64_t i, T* part) { f.columns_product(g + i * c.channels + at, c.x + i * c.channels + at, n, c.mean + at, part); });
+    sum_columns<T>(c.samples, n, plain.data(),
+                   [&](std::int64_t i, T* part) { f.columns_add(g + i * c.channels + at, n, part); });
+    sum_columns<T>(c.samples, n, product.data(), [&](std::int64_t i, T* part) {
+      f.columns_product(g + i * c.channels + at, c.x + i * c.channels + at, n, c.mean + at, part);
+    });
     std::vector<T> factors(std::size_t(3 * n));
     T *a = factors.data(), *b = a + n, *shift = b + n;
     for (std::int64_t k = 0; k < n; ++k) {
@@ -141,7 +149,9 @@ void columns_vjp(const NormChannels<T>& c, bool constant, const T* g, T* dx, T* 
       if (db) db[at + k] = T(plain[std::size_t(k)]);
     }
     if (dx)
-      for (std::int64_t i = 0; i < c.samples; ++i) f.columns_combine(g + i * c.channels + at, c.x + i * c.channels + at, n, c.mean + at, a, b, shift, dx + i * c.channels + at);
+      for (std::int64_t i = 0; i < c.samples; ++i)
+        f.columns_combine(g + i * c.channels + at, c.x + i * c.channels + at, n, c.mean + at, a, b, shift,
+                          dx + i * c.channels + at);
   });
 }
 
@@ -172,14 +182,18 @@ void channel_statistics(const NormChannels<T>& c, double eps, T* variance) {
 template <class T>
 void normalize_channels(const NormChannels<T>& c, T* y) {
   auto& f = loops<T>();
-  auto scale = [&](std::int64_t channel, std::int64_t k) { return c.weight ? c.rstd[k] * c.weight[channel] : c.rstd[k]; };
+  auto scale = [&](std::int64_t channel, std::int64_t k) {
+    return c.weight ? c.rstd[k] * c.weight[channel] : c.rstd[k];
+  };
   auto shift = [&](std::int64_t channel) { return c.bias ? c.bias[channel] : T(0); };
   if (are_columns(c)) {
     std::vector<T> factors(std::size_t(2 * c.channels));
-    for (std::int64_t k = 0; k < c.channels; ++k) factors[std::size_t(k)] = scale(k, k), factors[std::size_t(c.channels + k)] = shift(k);
+    for (std::int64_t k = 0; k < c.channels; ++k)
+      factors[std::size_t(k)] = scale(k, k), factors[std::size_t(c.channels + k)] = shift(k);
     return parallel_for(c.samples, grain(c.channels), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
-        f.columns_affine(c.x + i * c.channels, c.channels, c.mean, factors.data(), factors.data() + c.channels, y + i * c.channels);
+        f.columns_affine(c.x + i * c.channels, c.channels, c.mean, factors.data(), factors.data() + c.channels,
+                         y + i * c.channels);
     });
   }
   std::int64_t in_group = c.groups ? c.channels / c.groups : 1;
@@ -199,7 +213,8 @@ void normalize_channels_vjp(const NormChannels<T>& c, bool constant, const T* g,
   auto statistic = [&](std::int64_t piece) { return c.groups ? piece / in_group : piece % c.channels; };
   auto totals = std::make_unique<double[]>(std::size_t(2 * pieces));  // of each sample's channel: g, g (x - mean)
   parallel_for(pieces, grain(c.space), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) f.sums(g + i * c.space, c.x + i * c.space, c.space, c.mean[statistic(i)], &totals[std::size_t(2 * i)]);
+    for (std::int64_t i = begin; i < end; ++i)
+      f.sums(g + i * c.space, c.x + i * c.space, c.space, c.mean[statistic(i)], &totals[std::size_t(2 * i)]);
   });
   std::int64_t count = c.groups ? c.samples * c.groups : c.channels;
   std::vector<double> along(static_cast<std::size_t>(2 * count));  // of each statistic, weighted
@@ -221,17 +236,18 @@ void normalize_channels_vjp(const NormChannels<T>& c, bool constant, const T* g,
     for (std::int64_t i = begin; i < end; ++i) {
       std::int64_t channel = i % c.channels, k = statistic(i);
       double rstd = double(c.rstd[k]), w = c.weight ? double(c.weight[channel]) : 1.0;
-      T b = constant ? T(0) : T(-rstd * rstd * rstd * along[std::size_t(2 * k + 1)] / size), shift = constant ? T(0) : T(-rstd * along[std::size_t(2 * k)] / size);
+      T b = constant ? T(0) : T(-rstd * rstd * rstd * along[std::size_t(2 * k + 1)] / size),
+        shift = constant ? T(0) : T(-rstd * along[std::size_t(2 * k)] / size);
       f.combine(g + i * c.space, c.x + i * c.space, c.space, c.mean[k], T(rstd * w), b, shift, dx + i * c.space);
     }
   });
 }
 
-#define RUSHLIGHT_INSTANTIATE(T)                                                       \
-  template void normalize_rows(const NormRows<T>&, double, T*);                        \
-  template void normalize_rows_vjp(const NormRows<T>&, const T*, T*, T*, T*);          \
-  template void channel_statistics(const NormChannels<T>&, double, T*);                \
-  template void normalize_channels(const NormChannels<T>&, T*);                        \
+#define RUSHLIGHT_INSTANTIATE(T)                                              \
+  template void normalize_rows(const NormRows<T>&, double, T*);               \
+  template void normalize_rows_vjp(const NormRows<T>&, const T*, T*, T*, T*); \
+  template void channel_statistics(const NormChannels<T>&, double, T*);       \
+  template void normalize_channels(const NormChannels<T>&, T*);               \
   template void normalize_channels_vjp(const NormChannels<T>&, bool, const T*, T*, T*, T*);
 RUSHLIGHT_INSTANTIATE(float)
 RUSHLIGHT_INSTANTIATE(double)

@@ -11,21 +11,26 @@ namespace rushlight {
 template <class T>
 struct NormLoops {
   double (*sum)(const T* x, std::int64_t n);
-  double (*deviation)(const T* x, std::int64_t n, T mean);                                ///< sum of (x - mean)^2
-  void (*affine)(const T* x, std::int64_t n, T mean, T scale, T shift, T* y);              ///< y = (x - mean) * scale + shift
-  void (*sums)(const T* g, const T* x, std::int64_t n, T mean, double* total);             ///< of g, and of g (x - mean)
-  void (*combine)(const T* g, const T* x, std::int64_t n, T mean, T a, T b, T c, T* out);  ///< out = a g + b (x - mean) + c
+  double (*deviation)(const T* x, std::int64_t n, T mean);                      ///< sum of (x - mean)^2
+  void (*affine)(const T* x, std::int64_t n, T mean, T scale, T shift, T* y);   ///< y = (x - mean) * scale + shift
+  void (*sums)(const T* g, const T* x, std::int64_t n, T mean, double* total);  ///< of g, and of g (x - mean)
+  void (*combine)(const T* g, const T* x, std::int64_t n, T mean, T a, T b, T c,
+                  T* out);  ///< out = a g + b (x - mean) + c
   // weights along the row: w and b may be null
   void (*row)(const T* x, std::int64_t n, T mean, T rstd, const T* w, const T* b, T* y);
-  void (*row_sums)(const T* g, const T* x, const T* w, std::int64_t n, T mean, double* total);  ///< of g w, and of g w (x - mean)
-  void (*row_vjp)(const T* g, const T* x, const T* w, std::int64_t n, T mean, T a, T b, T c, T* out);  ///< out = a g w + b (x - mean) + c
-  void (*row_weights)(const T* g, const T* x, std::int64_t n, T mean, T rstd, T* dw, T* db);    ///< dw += g (x - mean) rstd, db += g
+  void (*row_sums)(const T* g, const T* x, const T* w, std::int64_t n, T mean,
+                   double* total);  ///< of g w, and of g w (x - mean)
+  void (*row_vjp)(const T* g, const T* x, const T* w, std::int64_t n, T mean, T a, T b, T c,
+                  T* out);  ///< out = a g w + b (x - mean) + c
+  void (*row_weights)(const T* g, const T* x, std::int64_t n, T mean, T rstd, T* dw,
+                      T* db);  ///< dw += g (x - mean) rstd, db += g
   // one column each
-  void (*columns_add)(const T* x, std::int64_t n, T* total);                               ///< total += x
-  void (*columns_deviate)(const T* x, std::int64_t n, const T* mean, T* total);            ///< total += (x - mean)^2
+  void (*columns_add)(const T* x, std::int64_t n, T* total);                     ///< total += x
+  void (*columns_deviate)(const T* x, std::int64_t n, const T* mean, T* total);  ///< total += (x - mean)^2
   void (*columns_affine)(const T* x, std::int64_t n, const T* mean, const T* scale, const T* shift, T* y);
-  void (*columns_product)(const T* g, const T* x, std::int64_t n, const T* mean, T* total);      ///< total += g (x - mean)
-  void (*columns_combine)(const T* g, const T* x, std::int64_t n, const T* mean, const T* a, const T* b, const T* c, T* out);
+  void (*columns_product)(const T* g, const T* x, std::int64_t n, const T* mean, T* total);  ///< total += g (x - mean)
+  void (*columns_combine)(const T* g, const T* x, std::int64_t n, const T* mean, const T* a, const T* b, const T* c,
+                          T* out);
 };
 
 /// Rows of n numbers, each normalised by itself; mean is null where numbers are not centred (root mean square).

@@ -131,13 +131,26 @@ void columns_product(const T* g, const T* x, std::int64_t n, const T* mean, T* _
   for (std::int64_t i = 0; i < n; ++i) total[i] += g[i] * (x[i] - mean[i]);
 }
 template <class T>
-void columns_combine(const T* g, const T* x, std::int64_t n, const T* mean, const T* a, const T* b, const T* c, T* __restrict out) {
+void columns_combine(const T* g, const T* x, std::int64_t n, const T* mean, const T* a, const T* b, const T* c,
+                     T* __restrict out) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = a[i] * g[i] + (b[i] * (x[i] - mean[i]) + c[i]);
 }
 
 template <class T>
-constexpr NormLoops<T> loops{sum<T>,         deviation<T>,   affine<T>,          sums<T>,           combine<T>,         row<T>,            row_sums<T>,
-                             row_vjp<T>,     row_weights<T>, columns_add<T>,     columns_deviate<T>, columns_affine<T>, columns_product<T>, columns_combine<T>};
+constexpr NormLoops<T> loops{sum<T>,
+                             deviation<T>,
+                             affine<T>,
+                             sums<T>,
+                             combine<T>,
+                             row<T>,
+                             row_sums<T>,
+                             row_vjp<T>,
+                             row_weights<T>,
+                             columns_add<T>,
+                             columns_deviate<T>,
+                             columns_affine<T>,
+                             columns_product<T>,
+                             columns_combine<T>};
 
 }  // namespace
 

@@ -46,7 +46,8 @@ void set_num_threads(int n) {
 
 bool in_parallel() { return inside; }
 
-void detail::parallel_run(std::int64_t n, std::int64_t chunk, int count, void (*f)(void*, std::int64_t, std::int64_t), void* state) {
+void detail::parallel_run(std::int64_t n, std::int64_t chunk, int count, void (*f)(void*, std::int64_t, std::int64_t),
+                          void* state) {
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static, 1) num_threads(count)
 #endif

@@ -12,13 +12,14 @@ void set_num_threads(int n);
 bool in_parallel();
 
 namespace detail {
-void parallel_run(std::int64_t n, std::int64_t chunk, int threads, void (*f)(void*, std::int64_t, std::int64_t), void* state);
+void parallel_run(std::int64_t n, std::int64_t chunk, int threads, void (*f)(void*, std::int64_t, std::int64_t),
+                  void* state);
 }
 
 /// Calls f(begin, end) over parts of [0, n): one part below `grain` elements or on one thread. Parts begin at multiples
-/// of 64 (whole cache lines) unless the grain says that single items are much work. `f` must not throw and must not touch
-/// reference counts: the interpreter lock is released while several threads run.
-/// `keep_lock`: for work that another thread must not find half done.
+/// of 64 (whole cache lines) unless the grain says that single items are much work. `f` must not throw and must not
+/// touch reference counts: the interpreter lock is released while several threads run. `keep_lock`: for work that
+/// another thread must not find half done.
 template <class F>
 void parallel_for(std::int64_t n, std::int64_t grain, F&& f, bool keep_lock = false) {
   int threads = n > grain ? num_threads() : 1;

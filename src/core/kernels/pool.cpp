@@ -11,7 +11,8 @@ namespace {
 
 template <class F>
 void for_planes(const Windows& w, std::int64_t planes, F&& f) {
-  parallel_for(planes, std::max<std::int64_t>(1, (1 << 14) / std::max<std::int64_t>(w.in_space() + w.out_space(), 1)), [&](std::int64_t begin, std::int64_t end) { f(begin, end); });
+  parallel_for(planes, std::max<std::int64_t>(1, (1 << 14) / std::max<std::int64_t>(w.in_space() + w.out_space(), 1)),
+               [&](std::int64_t begin, std::int64_t end) { f(begin, end); });
 }
 
 /// Calls f(output line, window of z, window of y) for each line of outputs.
@@ -82,7 +83,9 @@ void plane_max(const Windows& w, const T* x, T* values, std::int64_t* places, T*
 }
 
 /// What the mean at (z, y, x) multiplies its sum by is the product of these and of the weight at x.
-double line_weight(const Windows& w, std::int64_t z, std::int64_t y) { return w.scale * w.line[0].weight[std::size_t(z)] * w.line[1].weight[std::size_t(y)]; }
+double line_weight(const Windows& w, std::int64_t z, std::int64_t y) {
+  return w.scale * w.line[0].weight[std::size_t(z)] * w.line[1].weight[std::size_t(y)];
+}
 
 template <class T, class Sum>
 void plane_mean(const Windows& w, const T* x, T* out, Sum* sums) {
@@ -130,7 +133,8 @@ void window_max(DType dtype, const Windows& w, std::int64_t planes, const void* 
       std::vector<std::int32_t> row(std::size_t(w.line[2].in));
       auto best = std::make_unique<T[]>(std::size_t(w.line[2].in));
       for (std::int64_t i = begin; i < end; ++i)
-        plane_max(w, static_cast<const T*>(x) + i * w.in_space(), static_cast<T*>(values) + i * w.out_space(), places + i * w.out_space(), best.get(), row.data());
+        plane_max(w, static_cast<const T*>(x) + i * w.in_space(), static_cast<T*>(values) + i * w.out_space(),
+                  places + i * w.out_space(), best.get(), row.data());
     });
   });
 }
@@ -140,7 +144,8 @@ void window_mean(DType dtype, const Windows& w, std::int64_t planes, const void*
     using Sum = std::conditional_t<std::is_floating_point_v<T>, T, double>;
     for_planes(w, planes, [&](std::int64_t begin, std::int64_t end) {
       std::vector<Sum> sums(std::size_t(w.line[2].in));
-      for (std::int64_t i = begin; i < end; ++i) plane_mean(w, static_cast<const T*>(x) + i * w.in_space(), static_cast<T*>(y) + i * w.out_space(), sums.data());
+      for (std::int64_t i = begin; i < end; ++i)
+        plane_mean(w, static_cast<const T*>(x) + i * w.in_space(), static_cast<T*>(y) + i * w.out_space(), sums.data());
     });
   });
 }
@@ -149,7 +154,9 @@ void window_mean_transpose(DType dtype, const Windows& w, std::int64_t planes, c
   auto run = [&]<class T>() {
     for_planes(w, planes, [&](std::int64_t begin, std::int64_t end) {
       std::vector<T> sums(std::size_t(w.line[2].in));
-      for (std::int64_t i = begin; i < end; ++i) plane_mean_transpose(w, static_cast<const T*>(gy) + i * w.out_space(), static_cast<T*>(gx) + i * w.in_space(), sums.data());
+      for (std::int64_t i = begin; i < end; ++i)
+        plane_mean_transpose(w, static_cast<const T*>(gy) + i * w.out_space(), static_cast<T*>(gx) + i * w.in_space(),
+                             sums.data());
     });
   };
   dtype == DType::Float32 ? run.operator()<float>() : run.operator()<double>();

@@ -1,5 +1,5 @@
-// Maxima and means over windows of planes, in one to three dimensions. Rows of a window are combined first, a whole line
-// of the plane at a time, then the elements of the line that each window covers.
+// Maxima and means over windows of planes, in one to three dimensions. Rows of a window are combined first, a whole
+// line of the plane at a time, then the elements of the line that each window covers.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct Windows {
 
 /// values and their places in the plane, for each of `planes` planes. A NaN is the largest, the last one of several; of
 /// equal numbers the first one is taken.
-void window_max(DType dtype, const Windows& windows, std::int64_t planes, const void* x, void* values, std::int64_t* places);
+void window_max(DType dtype, const Windows& windows, std::int64_t planes, const void* x, void* values,
+                std::int64_t* places);
 /// y = means over the windows.
 void window_mean(DType dtype, const Windows& windows, std::int64_t planes, const void* x, void* y);
 /// gx = the transpose of that map, applied to gy.

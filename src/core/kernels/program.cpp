@@ -30,14 +30,16 @@ class Compiler {
     count_uses();
     slots_.resize(std::size_t(program_.first_result()) + program_.code.size());
     for (int i = 0; i < program_.n_inputs; ++i) {
-      slots_[std::size_t(i)] = {inputs[i], false, {Kernel::Argument::External, std::uint16_t(i), std::uint16_t(item_size(inputs[i]))}};
+      slots_[std::size_t(i)] = {
+          inputs[i], false, {Kernel::Argument::External, std::uint16_t(i), std::uint16_t(item_size(inputs[i]))}};
     }
     bool in_halves = is_half(compute) && has_own_loop(compute);
     for (int i = 0; i < program_.n_inputs; ++i) {
       DType to = in_halves ? compute : (promoted >> i) & 1 ? arithmetic_type(compute) : arithmetic_type(inputs[i]);
       if (inputs[i] != to && uses_[std::size_t(i)]) slots_[std::size_t(i)] = cast(slots_[std::size_t(i)], to);
     }
-    for (std::size_t c = 0; c < program_.constants.size(); ++c) slots_[std::size_t(program_.n_inputs) + c].constant = true;
+    for (std::size_t c = 0; c < program_.constants.size(); ++c)
+      slots_[std::size_t(program_.n_inputs) + c].constant = true;
     for (std::size_t i = 0; i < program_.code.size(); ++i) emit(i);
     for (std::size_t o = 0; o < program_.outputs.size(); ++o) write_output(o, wanted ? &wanted[o] : nullptr);
     finish();
@@ -126,7 +128,8 @@ class Compiler {
     for (int k = 0; k < instruction.n_in; ++k) {
       const Typed& a = slots_[instruction.in[k]];
       if (a.constant)
-        step.args[k] = constant(program_.constants[std::size_t(instruction.in[k] - program_.n_inputs)], s.in[k]).argument;
+        step.args[k] =
+            constant(program_.constants[std::size_t(instruction.in[k] - program_.n_inputs)], s.in[k]).argument;
       else if (a.dtype != s.in[k]) {
         step.args[k] = cast(a, s.in[k]).argument;
         casts.push_back(step.args[k].index);
@@ -153,7 +156,8 @@ class Compiler {
     for (std::size_t f = free_.size(); f-- > 0;) {
       bool clash = false;
       for (int k = 0; k + 1 < step.n_args; ++k)
-        clash |= step.args[k].kind == Kernel::Argument::Temporary && step.args[k].index == free_[f] && step.args[k].item != width;
+        clash |= step.args[k].kind == Kernel::Argument::Temporary && step.args[k].index == free_[f] &&
+                 step.args[k].item != width;
       if (clash) continue;
       auto t = free_[f];
       free_.erase(free_.begin() + std::ptrdiff_t(f));
@@ -165,11 +169,14 @@ class Compiler {
   void write_output(std::size_t o, const DType* wanted) {
     std::size_t slot = program_.outputs[o];
     Typed from = slots_[slot];
-    if (from.constant) from = constant(program_.constants[slot - std::size_t(program_.n_inputs)], wanted ? *wanted : default_dtype);
+    if (from.constant)
+      from = constant(program_.constants[slot - std::size_t(program_.n_inputs)], wanted ? *wanted : default_dtype);
     DType to = wanted ? *wanted : from.dtype;
-    Kernel::Argument external{Kernel::Argument::External, std::uint16_t(program_.n_inputs + int(o)), std::uint16_t(item_size(to))};
+    Kernel::Argument external{Kernel::Argument::External, std::uint16_t(program_.n_inputs + int(o)),
+                              std::uint16_t(item_size(to))};
     auto writer = writer_.find(slot);
-    if (to == from.dtype && writer != writer_.end() && uses_[slot] < 2000 && !read_after(writer->second, from.argument)) {
+    if (to == from.dtype && writer != writer_.end() && uses_[slot] < 2000 &&
+        !read_after(writer->second, from.argument)) {
       auto& step = kernel_->steps[writer->second];
       step.args[step.n_args - 1] = external;  // written where it is wanted at once
     } else {
@@ -193,8 +200,10 @@ class Compiler {
       k.stride = 1;
       for (auto& step : k.steps)
         for (int i = 0; i < step.n_args; ++i)
-          if (step.args[i].kind == Kernel::Argument::Temporary) k.stride = std::max<std::int64_t>(k.stride, step.args[i].item);
-      check(k.n_temporaries <= max_temporaries, "a pointwise program needs more than ", max_temporaries, " temporaries");
+          if (step.args[i].kind == Kernel::Argument::Temporary)
+            k.stride = std::max<std::int64_t>(k.stride, step.args[i].item);
+      check(k.n_temporaries <= max_temporaries, "a pointwise program needs more than ", max_temporaries,
+            " temporaries");
       // half of a first-level cache for temporaries, the rest for the operands' blocks
       k.block = std::clamp<std::int64_t>(24 * 1024 / (k.n_temporaries * k.stride) / 64 * 64, 64, 1024);
     }
@@ -215,11 +224,13 @@ class Compiler {
 
 }  // namespace
 
-std::unique_ptr<Kernel> compile(const Program& program, const DType* inputs, unsigned promoted, DType compute, const DType* wanted, const char* name) {
+std::unique_ptr<Kernel> compile(const Program& program, const DType* inputs, unsigned promoted, DType compute,
+                                const DType* wanted, const char* name) {
   return Compiler(program, name).run(inputs, promoted, compute, wanted);
 }
 
-void Kernel::run_line(char* const* operands, const std::int64_t* operand_steps, std::int64_t n, std::byte* scratch) const {
+void Kernel::run_line(char* const* operands, const std::int64_t* operand_steps, std::int64_t n,
+                      std::byte* scratch) const {
   if (direct) {
     char* args[max_operands];
     std::intptr_t steps_[max_operands];
@@ -275,7 +286,8 @@ static std::byte* scratch() {
   return memory->bytes;
 }
 
-void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps, bool keep_lock) {
+void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps,
+                     bool keep_lock) {
   if (n <= pointwise_grain) {
     kernel.run_line(operands, steps, n, kernel.direct ? nullptr : scratch());
     if (division_by_zero) [[unlikely]]
@@ -284,15 +296,18 @@ void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands
   }
   int count = kernel.n_inputs + kernel.n_outputs;
   bool divided = false;
-  parallel_for(n, pointwise_grain, [&](std::int64_t begin, std::int64_t end) {
-    char* moved[max_operands];
-    for (int k = 0; k < count; ++k) moved[k] = operands[k] + begin * steps[k];
-    kernel.run_line(moved, steps, end - begin, scratch());
-    if (division_by_zero) {
-      division_by_zero = false;
-      divided = true;
-    }
-  }, keep_lock);
+  parallel_for(
+      n, pointwise_grain,
+      [&](std::int64_t begin, std::int64_t end) {
+        char* moved[max_operands];
+        for (int k = 0; k < count; ++k) moved[k] = operands[k] + begin * steps[k];
+        kernel.run_line(moved, steps, end - begin, scratch());
+        if (division_by_zero) {
+          division_by_zero = false;
+          divided = true;
+        }
+      },
+      keep_lock);
   if (divided) fail("ZeroDivisionError");
 }
 
@@ -311,7 +326,9 @@ void run_kernel(const Kernel& kernel, IntSpan shape, const RunOperand* operands,
   bool divided = false;
   parallel_for(nest.numel, pointwise_grain, [&](std::int64_t begin, std::int64_t end) {
     std::byte* memory = scratch();
-    nest.run(base, begin, end, [&](char** p, std::int64_t count, const std::int64_t* steps) { kernel.run_line(p, steps, count, memory); });
+    nest.run(base, begin, end, [&](char** p, std::int64_t count, const std::int64_t* steps) {
+      kernel.run_line(p, steps, count, memory);
+    });
     if (division_by_zero) {
       division_by_zero = false;
       divided = true;

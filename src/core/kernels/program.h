@@ -46,9 +46,9 @@ struct Kernel {
   };
   std::vector<Step> steps;
   int n_inputs = 0, n_outputs = 0, n_temporaries = 0;
-  std::int64_t block = 1024;   ///< elements that go through all steps at a time
-  std::int64_t stride = 16;    ///< bytes between the elements of a temporary, at most
-  bool direct = false;  ///< one step whose arguments are the operands in order
+  std::int64_t block = 1024;  ///< elements that go through all steps at a time
+  std::int64_t stride = 16;   ///< bytes between the elements of a temporary, at most
+  bool direct = false;        ///< one step whose arguments are the operands in order
   std::vector<std::array<std::byte, 16>> constants;
   std::vector<DType> outputs;  ///< types written
   const char* name = "";
@@ -62,7 +62,8 @@ constexpr int max_temporaries = 64;
 
 /// Resolves loops and conversions. `compute`: the type that inputs in `promoted` (a bit each) are converted to first;
 /// `wanted`: the types to write (null: the natural ones, halves where `half` says so).
-std::unique_ptr<Kernel> compile(const Program& program, const DType* inputs, unsigned promoted, DType compute, const DType* wanted, const char* name);
+std::unique_ptr<Kernel> compile(const Program& program, const DType* inputs, unsigned promoted, DType compute,
+                                const DType* wanted, const char* name);
 
 /// Operand k of a run: the address of its first element, and element strides over the common shape.
 struct RunOperand {
@@ -73,7 +74,8 @@ struct RunOperand {
 /// Runs the kernel over `shape`; operands are inputs then outputs.
 void run_kernel(const Kernel& kernel, IntSpan shape, const RunOperand* operands, int n);
 /// The same where all operands are contiguous or single numbers (step 0).
-void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps, bool keep_lock = false);
+void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps,
+                     bool keep_lock = false);
 
 /// Below this many elements a pointwise kernel runs on the calling thread.
 constexpr std::int64_t pointwise_grain = 32768;

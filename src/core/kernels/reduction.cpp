@@ -10,12 +10,12 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa)                                                                                            \
-  namespace isa {                                                                                                         \
-  bool fold_sums(FoldKind, DType, Fold&);                                                                                 \
-  bool fold_choices(FoldKind, DType, Fold&);                                                                              \
-  void find_line(DType, const char*, std::int64_t, std::int64_t, const char*, std::int64_t*);                             \
-  void find_rows(DType, const char*, std::int64_t, std::int64_t, const char*, std::int64_t, std::int64_t*);               \
+#define RUSHLIGHT_DECLARE(isa)                                                                              \
+  namespace isa {                                                                                           \
+  bool fold_sums(FoldKind, DType, Fold&);                                                                   \
+  bool fold_choices(FoldKind, DType, Fold&);                                                                \
+  void find_line(DType, const char*, std::int64_t, std::int64_t, const char*, std::int64_t*);               \
+  void find_rows(DType, const char*, std::int64_t, std::int64_t, const char*, std::int64_t, std::int64_t*); \
   }
 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
 
@@ -69,7 +69,8 @@ void fold_all(const Fold& f, const Nest& nest, char* base, const char* centre, c
     for (std::int64_t k = begin; k < end; ++k) {
       Nest part = nest;
       part.numel = part.sizes[0] = std::min(chunk, nest.numel - k * chunk);
-      fold_nest(f, part, base + k * chunk * nest.steps[0][0], centre, reinterpret_cast<char*>(results[std::size_t(k)].data()));
+      fold_nest(f, part, base + k * chunk * nest.steps[0][0], centre,
+                reinterpret_cast<char*>(results[std::size_t(k)].data()));
     }
   });
   std::memcpy(out, f.identity, std::size_t(item));
@@ -98,25 +99,27 @@ struct Split {
   }
   /// True where the kept dimensions' innermost run is nearer in memory than what is folded: whole rows are joined then.
   bool by_rows(std::int64_t out_item) const {
-    return kept.ndim && kept.steps[0][1] == out_item && kept.sizes[0] >= 8 && std::abs(kept.steps[0][0]) < std::abs(gone.steps[0][0]);
+    return kept.ndim && kept.steps[0][1] == out_item && kept.sizes[0] >= 8 &&
+           std::abs(kept.steps[0][0]) < std::abs(gone.steps[0][0]);
   }
   /// Calls f(pointers, n) over the runs of kept indices in blocks of columns, in parallel.
   template <class F>
   void for_columns(char* const* base, F&& f) const {
     std::int64_t run = kept.sizes[0], lines = kept.numel / run, blocks = (run + column_block - 1) / column_block;
     std::int64_t work = gone.numel * std::min(run, column_block);
-    parallel_for(lines * blocks, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, work)), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t k = begin; k < end; ++k) {
-        std::int64_t column = k % blocks * column_block, rest = k / blocks;
-        char* address[3];
-        for (int o = 0; o < kept.n_operands; ++o) address[o] = base[o] + column * kept.steps[0][o];
-        for (int d = 1; d < kept.ndim; ++d) {
-          for (int o = 0; o < kept.n_operands; ++o) address[o] += rest % kept.sizes[d] * kept.steps[d][o];
-          rest /= kept.sizes[d];
-        }
-        f(address, std::min(column_block, run - column));
-      }
-    });
+    parallel_for(lines * blocks, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, work)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t k = begin; k < end; ++k) {
+                     std::int64_t column = k % blocks * column_block, rest = k / blocks;
+                     char* address[3];
+                     for (int o = 0; o < kept.n_operands; ++o) address[o] = base[o] + column * kept.steps[0][o];
+                     for (int d = 1; d < kept.ndim; ++d) {
+                       for (int o = 0; o < kept.n_operands; ++o) address[o] += rest % kept.sizes[d] * kept.steps[d][o];
+                       rest /= kept.sizes[d];
+                     }
+                     f(address, std::min(column_block, run - column));
+                   }
+                 });
   }
 };
 
@@ -151,7 +154,8 @@ const Fold& fold(FoldKind kind, DType type, const char* operation) {
       for (int k = 0; k < fold_kinds; ++k)
         for (int d = 0; d < dtype_count; ++d) {
           Fold& f = folds[k][d];
-          if (!RUSHLIGHT_BEST(fold_sums(FoldKind(k), DType(d), f))) RUSHLIGHT_BEST(fold_choices(FoldKind(k), DType(d), f));
+          if (!RUSHLIGHT_BEST(fold_sums(FoldKind(k), DType(d), f)))
+            RUSHLIGHT_BEST(fold_choices(FoldKind(k), DType(d), f));
         }
     }
   };
@@ -184,7 +188,8 @@ void find_first(const Tensor& t, int dim, const std::byte* values, std::int64_t*
   std::int64_t items[2] = {sizeof(std::int64_t), t.item_size()};
   Split s(t, t.ndim ? std::uint64_t(1) << dim : 0, items, 2);
   if (s.kept.numel == 0) return;
-  char* base[3] = {address_of(t), reinterpret_cast<char*>(places), const_cast<char*>(reinterpret_cast<const char*>(values))};
+  char* base[3] = {address_of(t), reinterpret_cast<char*>(places),
+                   const_cast<char*>(reinterpret_cast<const char*>(values))};
   std::int64_t length = s.gone.numel, step = s.gone.steps[0][0];
   if (s.by_rows(items[0])) {
     s.for_columns(base, [&](char** p, std::int64_t n) {
@@ -198,7 +203,8 @@ void find_first(const Tensor& t, int dim, const std::byte* values, std::int64_t*
   parallel_for(s.kept.numel, std::max<std::int64_t>(1, grain / length), [&](std::int64_t begin, std::int64_t end) {
     s.kept.run(base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
       for (std::int64_t i = 0; i < n; ++i)
-        RUSHLIGHT_BEST(find_line(t.dtype, p[0] + i * steps[0], length, step, p[2] + i * steps[2], reinterpret_cast<std::int64_t*>(p[1] + i * steps[1])));
+        RUSHLIGHT_BEST(find_line(t.dtype, p[0] + i * steps[0], length, step, p[2] + i * steps[2],
+                                 reinterpret_cast<std::int64_t*>(p[1] + i * steps[1])));
     });
   });
 }

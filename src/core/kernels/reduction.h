@@ -21,17 +21,17 @@ enum class FoldKind : std::uint8_t {
   Prod,       ///< x multiplied, types as for Sum
   Max,        ///< the largest, a NaN if there is one
   Min,
-  AbsMax,     ///< the largest |x|
+  AbsMax,  ///< the largest |x|
   AbsMin,
-  Any,        ///< x != 0, or
-  All,        ///< x != 0, and
+  Any,  ///< x != 0, or
+  All,  ///< x != 0, and
 };
 inline constexpr int fold_kinds = int(FoldKind::All) + 1;
 
 /// A fold of elements of one type, built once per instruction set.
 struct Fold {
-  DType state = DType::Bool;   ///< the type of results
-  std::byte identity[16] = {}; ///< the result of no elements
+  DType state = DType::Bool;    ///< the type of results
+  std::byte identity[16] = {};  ///< the result of no elements
   /// state = the fold of n elements at a distance of `step` bytes, in 32 lanes that are then joined as a tree.
   void (*line)(const char* from, std::int64_t n, std::int64_t step, const char* centre, char* state) = nullptr;
   /// states[i] = states[i] joined with element from[i * step bytes], i < n; states and centres are contiguous.
@@ -45,10 +45,11 @@ const Fold& fold(FoldKind kind, DType type, const char* operation);
 
 /// out (contiguous, one state per index of the kept dimensions in row-major order) = the folds of `t` over the
 /// dimensions whose bit is set; `centres` likewise where the fold has them. Long folds are joins of fixed blocks.
-void reduce(const Fold& fold, const Tensor& t, std::uint64_t reduced, std::byte* out, const std::byte* centres = nullptr);
+void reduce(const Fold& fold, const Tensor& t, std::uint64_t reduced, std::byte* out,
+            const std::byte* centres = nullptr);
 
-/// places (row-major, the other dimensions) = where along `dim` the first element stands that is the value given for its
-/// line; a NaN is any NaN. `values` are contiguous, in the same order and of the type of `t`.
+/// places (row-major, the other dimensions) = where along `dim` the first element stands that is the value given for
+/// its line; a NaN is any NaN. `values` are contiguous, in the same order and of the type of `t`.
 void find_first(const Tensor& t, int dim, const std::byte* values, std::int64_t* places);
 
 }  // namespace rushlight

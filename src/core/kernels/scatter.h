@@ -10,10 +10,10 @@ namespace rushlight {
 /// The lines along the dimension: operand 0 is the table, 1 the index (int64, in range), 2 the tensor that meets it
 /// place by place.
 struct IndexedLines {
-  Nest lines;               ///< the other dimensions
+  Nest lines;  ///< the other dimensions
   char* base[3];
-  std::int64_t step[3];     ///< bytes along the dimension
-  std::int64_t length;      ///< places of a line
+  std::int64_t step[3];  ///< bytes along the dimension
+  std::int64_t length;   ///< places of a line
 };
 
 enum class Scatter : std::uint8_t { Assign, Add, Multiply, Larger, Smaller };

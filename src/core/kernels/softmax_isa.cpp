@@ -1,9 +1,8 @@
 // Lines and strips of softmax, compiled once per instruction set.
-#include "kernels/softmax.h"
-
 #include <cmath>
 
 #include "kernels/exponential.h"
+#include "kernels/softmax.h"
 
 namespace rushlight::RUSHLIGHT_ISA {
 namespace {
@@ -35,7 +34,8 @@ T line_max(const T* x, std::int64_t n) {
 }
 template <class T>
 T line_exp_sum(const T* x, std::int64_t n, T largest) {
-  return in_lanes<T>(n, T(0), [=](std::int64_t i) { return exponential(x[i] - largest); }, [](T a, T b) { return a + b; });
+  return in_lanes<T>(
+      n, T(0), [=](std::int64_t i) { return exponential(x[i] - largest); }, [](T a, T b) { return a + b; });
 }
 
 template <class T>
@@ -103,7 +103,8 @@ void forward_strip(SoftmaxKind kind, const T* x, T* y, std::int64_t n, std::int6
 }
 
 template <class T>
-void vjp_strip(SoftmaxKind kind, const T* y, const T* g, T* dx, std::int64_t n, std::int64_t inner, std::int64_t width) {
+void vjp_strip(SoftmaxKind kind, const T* y, const T* g, T* dx, std::int64_t n, std::int64_t inner,
+               std::int64_t width) {
   T total[softmax_strip] = {};
   T* s = total;
   if (kind == SoftmaxKind::Softmax) {
@@ -111,12 +112,14 @@ void vjp_strip(SoftmaxKind kind, const T* y, const T* g, T* dx, std::int64_t n, 
     over_strip<T>(n, inner, width, [=](std::int64_t at, std::int64_t j) { dx[at] = y[at] * (g[at] - s[j]); });
   } else {
     over_strip<T>(n, inner, width, [=](std::int64_t at, std::int64_t j) { s[j] += g[at]; });
-    over_strip<T>(n, inner, width, [=](std::int64_t at, std::int64_t j) { dx[at] = g[at] - exponential(y[at]) * s[j]; });
+    over_strip<T>(n, inner, width,
+                  [=](std::int64_t at, std::int64_t j) { dx[at] = g[at] - exponential(y[at]) * s[j]; });
   }
 }
 
 template <class T>
-void normalise_strip(const T* x, T* largest, T* log_sum, bool finite, std::int64_t n, std::int64_t inner, std::int64_t width) {
+void normalise_strip(const T* x, T* largest, T* log_sum, bool finite, std::int64_t n, std::int64_t inner,
+                     std::int64_t width) {
   T total[softmax_strip] = {};
   T* s = total;
   strip_max(x, largest, n, inner, width);
@@ -150,8 +153,8 @@ void cross_entropy_line(const T* x, T largest, T log_sum, T a, T d, const T* wei
 }
 
 template <class T>
-void cross_entropy_strip(const T* x, const T* largest, const T* log_sum, const T* a, const T* d, const T* weight, T* dx, std::int64_t n, std::int64_t inner,
-                         std::int64_t width) {
+void cross_entropy_strip(const T* x, const T* largest, const T* log_sum, const T* a, const T* d, const T* weight, T* dx,
+                         std::int64_t n, std::int64_t inner, std::int64_t width) {
   for (std::int64_t i = 0; i < n; ++i) {
     T w = weight ? weight[i] : T(1);
     const T* row = x + i * inner;
@@ -181,7 +184,8 @@ T* as(char* p) {
   return reinterpret_cast<T*>(p);
 }
 
-void forward(SoftmaxKind kind, DType dtype, const char* x, char* y, std::int64_t n, std::int64_t inner, std::int64_t width) {
+void forward(SoftmaxKind kind, DType dtype, const char* x, char* y, std::int64_t n, std::int64_t inner,
+             std::int64_t width) {
   visit(dtype, [&]<class T>() {
     if (inner == 1)
       forward_line(kind, as<T>(x), as<T>(y), n);
@@ -190,7 +194,8 @@ void forward(SoftmaxKind kind, DType dtype, const char* x, char* y, std::int64_t
   });
 }
 
-void vjp(SoftmaxKind kind, DType dtype, const char* y, const char* g, char* dx, std::int64_t n, std::int64_t inner, std::int64_t width) {
+void vjp(SoftmaxKind kind, DType dtype, const char* y, const char* g, char* dx, std::int64_t n, std::int64_t inner,
+         std::int64_t width) {
   visit(dtype, [&]<class T>() {
     if (inner == 1)
       vjp_line(kind, as<T>(y), as<T>(g), as<T>(dx), n);
@@ -199,7 +204,8 @@ void vjp(SoftmaxKind kind, DType dtype, const char* y, const char* g, char* dx, 
   });
 }
 
-void normalisers(DType dtype, const char* x, char* largest, char* log_sum, bool finite, std::int64_t n, std::int64_t inner, std::int64_t width) {
+void normalisers(DType dtype, const char* x, char* largest, char* log_sum, bool finite, std::int64_t n,
+                 std::int64_t inner, std::int64_t width) {
   visit(dtype, [&]<class T>() {
     if (inner == 1)
       normalise_line(as<T>(x), as<T>(largest), as<T>(log_sum), finite, n);
@@ -208,10 +214,13 @@ void normalisers(DType dtype, const char* x, char* largest, char* log_sum, bool 
   });
 }
 
-void cross_entropy_vjp(DType dtype, const CrossEntropyVjp& v, std::int64_t at, std::int64_t line, std::int64_t n, std::int64_t inner, std::int64_t width) {
+void cross_entropy_vjp(DType dtype, const CrossEntropyVjp& v, std::int64_t at, std::int64_t line, std::int64_t n,
+                       std::int64_t inner, std::int64_t width) {
   visit(dtype, [&]<class T>() {
-    auto *x = static_cast<const T*>(v.x) + at, *largest = static_cast<const T*>(v.largest) + line, *log_sum = static_cast<const T*>(v.log_sum) + line;
-    auto *a = static_cast<const T*>(v.a) + line, *d = static_cast<const T*>(v.d) + line, *weight = static_cast<const T*>(v.weight);
+    auto *x = static_cast<const T*>(v.x) + at, *largest = static_cast<const T*>(v.largest) + line,
+         *log_sum = static_cast<const T*>(v.log_sum) + line;
+    auto *a = static_cast<const T*>(v.a) + line, *d = static_cast<const T*>(v.d) + line,
+         *weight = static_cast<const T*>(v.weight);
     T* dx = static_cast<T*>(v.dx) + at;
     if (inner == 1)
       cross_entropy_line(x, *largest, *log_sum, *a, *d, weight, dx, n);

@@ -7,15 +7,18 @@ namespace {
 
 void refuse_negative_power(const Operand& base, const Operand& exponent) {
   if (!base.tensor || exponent.tensor || category(base.tensor->dtype) >= 2) return;
-  check(!exponent.number.is_integral() || exponent.number.integer >= 0, "Integers to negative integer powers are not allowed.");
+  check(!exponent.number.is_integral() || exponent.number.integer >= 0,
+        "Integers to negative integer powers are not allowed.");
 }
 
 /// The operator for a number as exponent, or null where the general one serves.
 PointwiseOp* special_power(const Operand& base, const Operand& exponent) {
-  static PointwiseOp &square = pointwise_op("pow_2"), &cube = pointwise_op("pow_3"), &root = pointwise_op("pow_half"), &inverse = pointwise_op("pow_minus_1");
+  static PointwiseOp &square = pointwise_op("pow_2"), &cube = pointwise_op("pow_3"), &root = pointwise_op("pow_half"),
+                     &inverse = pointwise_op("pow_minus_1");
   if (!base.tensor || exponent.tensor) return nullptr;
   const Scalar& e = exponent.number;
-  bool keeps_type = e.kind != Scalar::Complex && int(e.kind) <= category(base.tensor->dtype) && category(base.tensor->dtype) < 3;
+  bool keeps_type =
+      e.kind != Scalar::Complex && int(e.kind) <= category(base.tensor->dtype) && category(base.tensor->dtype) < 3;
   if (!keeps_type || base.tensor->dtype == DType::Bool) return nullptr;
   if (e.is(2)) return &square;
   if (e.is(3)) return &cube;
@@ -26,7 +29,8 @@ PointwiseOp* special_power(const Operand& base, const Operand& exponent) {
 }
 
 PointwiseOp& general_power(const Operand& base, const Operand& exponent) {
-  static PointwiseOp &both = pointwise_op("pow"), &number = pointwise_op("pow_number"), &of_number = pointwise_op("pow_of_number");
+  static PointwiseOp &both = pointwise_op("pow"), &number = pointwise_op("pow_number"),
+                     &of_number = pointwise_op("pow_of_number");
   return !exponent.tensor ? number : !base.tensor ? of_number : both;
 }
 

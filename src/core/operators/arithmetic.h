@@ -1,4 +1,5 @@
-// Arithmetic in C++: pointwise operators by name for derivatives and composites, and powers, which choose among several.
+// Arithmetic in C++: pointwise operators by name for derivatives and composites, and powers, which choose among
+// several.
 #pragma once
 
 #include "operators/pointwise.h"

@@ -30,7 +30,8 @@ TensorRef flip(const Tensor& t, const Dims& dims) {
       }
     const std::int64_t* strides[2] = {from.data(), out->strides().data()};
     std::int64_t items[2] = {item, item};
-    char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(t.read())) + start * item, reinterpret_cast<char*>(out->write())};
+    char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(t.read())) + start * item,
+                     reinterpret_cast<char*>(out->write())};
     Nest nest(t.sizes(), strides, items, 2);
     LoopFunction copy = cast_loop(t.dtype, t.dtype);
     parallel_for(nest.numel, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
@@ -57,7 +58,8 @@ TensorRef roll(const Tensor& t, const Dims& shifts, const Dims& dims) {
     check(shifts.size() == 1, "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:0");
     return reshape(*roll(*reshape(t, Dims{-1}), shifts, Dims{0}), t.sizes());
   }
-  check(shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+  check(shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),
+        ", dims:", dims.size());
   TensorRef x = clone(t);
   for (int i = 0; i < dims.size(); ++i) {
     int dim = wrap_dim(dims[i], t.ndim);
@@ -77,10 +79,14 @@ TensorRef rot90(const Tensor& t, std::int64_t k, const Dims& dims) {
   int a = wrap_dim(dims[0], t.ndim), b = wrap_dim(dims[1], t.ndim);
   check(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
   switch ((k % 4 + 4) % 4) {
-    case 1: return transpose(*flip(t, Dims{b}), a, b);
-    case 2: return flip(t, Dims{a, b});
-    case 3: return flip(*transpose(t, a, b), Dims{b});
-    default: return clone(t);
+    case 1:
+      return transpose(*flip(t, Dims{b}), a, b);
+    case 2:
+      return flip(t, Dims{a, b});
+    case 3:
+      return flip(*transpose(t, a, b), Dims{b});
+    default:
+      return clone(t);
   }
 }
 
@@ -92,18 +98,20 @@ TensorRef triangle(const char* name, const Tensor& t, std::int64_t diagonal, boo
   std::int64_t rows = t.size(t.ndim - 2), cols = t.size(t.ndim - 1), item = t.item_size();
   if (t.numel) {
     std::byte* base = out->write();
-    parallel_for(out->numel / cols, std::max<std::int64_t>(1, (1 << 15) / cols), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        std::int64_t edge = std::clamp<std::int64_t>(r % rows + diagonal + (lower ? 1 : 0), 0, cols);
-        std::byte* row = base + r * cols * item;
-        if (lower)
-          std::memset(row + edge * item, 0, std::size_t((cols - edge) * item));
-        else
-          std::memset(row, 0, std::size_t(edge * item));
-      }
-    });
+    parallel_for(out->numel / cols, std::max<std::int64_t>(1, (1 << 15) / cols),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t r = begin; r < end; ++r) {
+                     std::int64_t edge = std::clamp<std::int64_t>(r % rows + diagonal + (lower ? 1 : 0), 0, cols);
+                     std::byte* row = base + r * cols * item;
+                     if (lower)
+                       std::memset(row + edge * item, 0, std::size_t((cols - edge) * item));
+                     else
+                       std::memset(row, 0, std::size_t(edge * item));
+                   }
+                 });
   }
-  return record(name, out, {&t}, {}, [name, diagonal, lower](Vjp& v) { v.set(0, triangle(name, *v.grad(), diagonal, lower)); });
+  return record(name, out, {&t}, {},
+                [name, diagonal, lower](Vjp& v) { v.set(0, triangle(name, *v.grad(), diagonal, lower)); });
 }
 TensorRef tril(const Tensor& t, std::int64_t diagonal) { return triangle("TrilBackward0", t, diagonal, true); }
 TensorRef triu(const Tensor& t, std::int64_t diagonal) { return triangle("TriuBackward0", t, diagonal, false); }
@@ -132,7 +140,8 @@ TensorRef tile(const Tensor& t, const Dims& dims) {
   return repeat(t, padded);
 }
 
-TensorRef repeat_interleave(const Tensor& t, std::int64_t repeats, std::optional<std::int64_t> dim_, std::optional<std::int64_t>) {
+TensorRef repeat_interleave(const Tensor& t, std::int64_t repeats, std::optional<std::int64_t> dim_,
+                            std::optional<std::int64_t>) {
   check(repeats >= 0, "Repeats must be non-negative");
   TensorRef x = dim_ && t.ndim ? TensorRef(const_cast<Tensor*>(&t)) : reshape(t, Dims{-1});
   int dim = dim_ && t.ndim ? wrap_dim(*dim_, t.ndim) : 0;
@@ -160,15 +169,19 @@ TensorRef interleaved_indices(const Tensor& repeats, std::optional<std::int64_t>
   return out;
 }
 
-TensorRef repeat_interleave_by(const Tensor& t, const Tensor& repeats, std::optional<std::int64_t> dim_, std::optional<std::int64_t> output_size) {
+TensorRef repeat_interleave_by(const Tensor& t, const Tensor& repeats, std::optional<std::int64_t> dim_,
+                               std::optional<std::int64_t> output_size) {
   TensorRef x = dim_ ? TensorRef(const_cast<Tensor*>(&t)) : reshape(t, Dims{-1});
   int dim = dim_ ? wrap_dim(*dim_, t.ndim) : 0;
-  check(repeats.numel == x->size(dim) || repeats.numel == 1, "repeats must have the same size as input along dim, but got repeats.size(0) = ", repeats.numel, " and input.size(", dim, ") = ", x->size(dim));
+  check(repeats.numel == x->size(dim) || repeats.numel == 1,
+        "repeats must have the same size as input along dim, but got repeats.size(0) = ", repeats.numel,
+        " and input.size(", dim, ") = ", x->size(dim));
   if (repeats.numel == 1 && x->size(dim) != 1) return repeat_interleave(*x, item(repeats).to_int(), dim, output_size);
   return index_select(*x, dim, *interleaved_indices(repeats, output_size));
 }
 
-TensorRef eye(std::int64_t n, std::optional<std::int64_t> m, std::optional<DType> dtype, Layout, Device, bool requires_grad, bool) {
+TensorRef eye(std::int64_t n, std::optional<std::int64_t> m, std::optional<DType> dtype, Layout, Device,
+              bool requires_grad, bool) {
   std::int64_t cols = m.value_or(n);
   check(n >= 0, "n must be greater or equal to 0, got ", n);
   check(cols >= 0, "m must be greater or equal to 0, got ", cols);
@@ -183,39 +196,48 @@ TensorRef eye(std::int64_t n, std::optional<std::int64_t> m, std::optional<DType
   }
   return out;
 }
-TensorRef eye_rectangular(std::int64_t n, std::int64_t m, std::optional<DType> dtype, Layout layout, Device device, bool requires_grad, bool pin) {
+TensorRef eye_rectangular(std::int64_t n, std::int64_t m, std::optional<DType> dtype, Layout layout, Device device,
+                          bool requires_grad, bool pin) {
   return eye(n, m, dtype, layout, device, requires_grad, pin);
 }
-TensorRef eye_square(std::int64_t n, std::optional<DType> dtype, Layout layout, Device device, bool requires_grad, bool pin) {
+TensorRef eye_square(std::int64_t n, std::optional<DType> dtype, Layout layout, Device device, bool requires_grad,
+                     bool pin) {
   return eye(n, std::nullopt, dtype, layout, device, requires_grad, pin);
 }
 
 bool equal_tensors(const Tensor& a, const Tensor& b) {
-  check(a.dtype == b.dtype, "Expected object of data type ", name(a.dtype), " but got data type ", name(b.dtype), " for argument 'other'");
+  check(a.dtype == b.dtype, "Expected object of data type ", name(a.dtype), " but got data type ", name(b.dtype),
+        " for argument 'other'");
   if (!same_sizes(a, b)) return false;
-  if (a.storage == b.storage && a.offset == b.offset && equal(a.strides(), b.strides()) && category(a.dtype) < 2) return true;
+  if (a.storage == b.storage && a.offset == b.offset && equal(a.strides(), b.strides()) && category(a.dtype) < 2)
+    return true;
   GradScope off(false);
   return all_true(*pointwise(pointwise_op("eq"), {Operand(a), Operand(b)}));
 }
 
-#define RUSHLIGHT_FACTORY "dtype? dtype=None, layout layout=None, device device=None, bool requires_grad=False, bool pin_memory=False"
+#define RUSHLIGHT_FACTORY \
+  "dtype? dtype=None, layout layout=None, device device=None, bool requires_grad=False, bool pin_memory=False"
 
 const Define arrangements[] = {
     {"flip(Tensor self, int[] dims)", &flip, Both, "The elements in reverse along dimensions."},
     {"fliplr(Tensor self)", &fliplr, Both, "flip along dimension 1."},
     {"flipud(Tensor self)", &flipud, Both, "flip along dimension 0."},
-    {"roll(Tensor self, int[] shifts, int[] dims=[])", &roll, Both, "The elements moved along dimensions; what leaves at one end comes in at the other."},
+    {"roll(Tensor self, int[] shifts, int[] dims=[])", &roll, Both,
+     "The elements moved along dimensions; what leaves at one end comes in at the other."},
     {"rot90(Tensor self, int k=1, int[] dims=[0, 1])", &rot90, Both, "A plane turned by 90 degrees k times."},
     {"tril(Tensor self, int diagonal=0)", &tril, Both | Inplace | Out, "Matrices with zeros above a diagonal."},
     {"triu(Tensor self, int diagonal=0)", &triu, Both | Inplace | Out, "Matrices with zeros below a diagonal."},
     {"repeat(Tensor self, int[] repeats)", &repeat, Method, "The tensor repeated along each dimension."},
     {"tile(Tensor self, int[] dims)", &tile, Both, "The tensor repeated along its last dimensions."},
-    {"repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None)", &repeat_interleave, Both, "Each element (slice along dim) repeated."},
-    {"repeat_interleave(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None)", &repeat_interleave_by, Both},
+    {"repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None)", &repeat_interleave, Both,
+     "Each element (slice along dim) repeated."},
+    {"repeat_interleave(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None)", &repeat_interleave_by,
+     Both},
     {"repeat_interleave(Tensor repeats, *, int? output_size=None)", &interleaved_indices, Function},
     {"eye(int n, *, " RUSHLIGHT_FACTORY ")", &eye_square, Function | Out | NoGradient, "The identity matrix."},
     {"eye(int n, int m, *, " RUSHLIGHT_FACTORY ")", &eye_rectangular, Function | Out | NoGradient},
-    {"equal(Tensor self, Tensor other)", &equal_tensors, Both | NoGradient, "Have two tensors the same shape and elements?"},
+    {"equal(Tensor self, Tensor other)", &equal_tensors, Both | NoGradient,
+     "Have two tensors the same shape and elements?"},
 };
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace rushlight {
 
-// The three linear maps of x (N, in, ...), w (out, in / groups, ...) and the gradient g (N, out, ...) of the same sum of
-// products, each the derivative of the others; batch and channels in the geometry are filled in from the operands.
+// The three linear maps of x (N, in, ...), w (out, in / groups, ...) and the gradient g (N, out, ...) of the same sum
+// of products, each the derivative of the others; batch and channels in the geometry are filled in from the operands.
 
 /// x * w + bias: the convolution. `bias` may be null.
 TensorRef conv_forward(const Tensor& x, const Tensor& w, const Tensor* bias, const ConvGeometry& geometry, int spatial);

@@ -18,17 +18,20 @@ namespace {
 
 /// A two-dimensional transposition in tiles, for inner runs that jump in the source.
 template <class T>
-void copy_tiled(char* to, char* from, std::int64_t n0, std::int64_t n1, std::int64_t to1, std::int64_t from0, std::int64_t from1) {
+void copy_tiled(char* to, char* from, std::int64_t n0, std::int64_t n1, std::int64_t to1, std::int64_t from0,
+                std::int64_t from1) {
   constexpr std::int64_t tile = 32;
-  parallel_for(n1, std::max<std::int64_t>(tile, (1 << 16) / std::max<std::int64_t>(n0, 1)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t j0 = begin; j0 < end; j0 += tile)
-      for (std::int64_t i0 = 0; i0 < n0; i0 += tile)
-        for (std::int64_t j = j0; j < std::min(j0 + tile, end); ++j) {
-          T* out = reinterpret_cast<T*>(to + j * to1);
-          const char* in = from + j * from1;
-          for (std::int64_t i = i0; i < std::min(i0 + tile, n0); ++i) out[i] = *reinterpret_cast<const T*>(in + i * from0);
-        }
-  });
+  parallel_for(n1, std::max<std::int64_t>(tile, (1 << 16) / std::max<std::int64_t>(n0, 1)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t j0 = begin; j0 < end; j0 += tile)
+                   for (std::int64_t i0 = 0; i0 < n0; i0 += tile)
+                     for (std::int64_t j = j0; j < std::min(j0 + tile, end); ++j) {
+                       T* out = reinterpret_cast<T*>(to + j * to1);
+                       const char* in = from + j * from1;
+                       for (std::int64_t i = i0; i < std::min(i0 + tile, n0); ++i)
+                         out[i] = *reinterpret_cast<const T*>(in + i * from0);
+                     }
+               });
 }
 
 }  // namespace
@@ -36,7 +39,8 @@ void copy_tiled(char* to, char* from, std::int64_t n0, std::int64_t n1, std::int
 void copy_numbers(Tensor& to, const Tensor& from) {
   if (to.numel == 0) return;
   char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(from.read())), reinterpret_cast<char*>(to.write())};
-  if (to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous() && to.numel == from.numel && to.numel * to.item_size() <= (1 << 16)) {
+  if (to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous() && to.numel == from.numel &&
+      to.numel * to.item_size() <= (1 << 16)) {
     std::memmove(base[1], base[0], std::size_t(to.numel * to.item_size()));
     return;
   }
@@ -44,9 +48,11 @@ void copy_numbers(Tensor& to, const Tensor& from) {
   const std::int64_t* strides[2] = {source.data(), to.strides().data()};
   std::int64_t item[2] = {from.item_size(), to.item_size()};
   Nest nest(to.sizes(), strides, item, 2);
-  if (to.dtype == from.dtype && nest.ndim == 2 && nest.steps[0][1] == item[1] && nest.steps[0][0] > 4 * item[0] && nest.steps[1][0] == item[0]) {
+  if (to.dtype == from.dtype && nest.ndim == 2 && nest.steps[0][1] == item[1] && nest.steps[0][0] > 4 * item[0] &&
+      nest.steps[1][0] == item[0]) {
     visit_width(item[1], [&]<class T>() {
-      copy_tiled<T>(base[1], base[0], nest.sizes[0], nest.sizes[1], nest.steps[1][1], nest.steps[0][0], nest.steps[1][0]);
+      copy_tiled<T>(base[1], base[0], nest.sizes[0], nest.sizes[1], nest.steps[1][1], nest.steps[0][0],
+                    nest.steps[1][0]);
     });
     return;
   }
@@ -68,9 +74,11 @@ void add_numbers(Tensor& to, const Tensor& from) {
   static PointwiseOp& op = pointwise_op("add");
   GradScope off(false);
   Operand in[2] = {Operand(to), Operand(from)};
-  Kernel* kernel = to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous() ? fast_kernel(op, to.dtype) : nullptr;
+  Kernel* kernel =
+      to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous() ? fast_kernel(op, to.dtype) : nullptr;
   if (kernel && same_sizes(to, from)) {
-    char* address[3] = {reinterpret_cast<char*>(to.write()), const_cast<char*>(reinterpret_cast<const char*>(from.read())), nullptr};
+    char* address[3] = {reinterpret_cast<char*>(to.write()),
+                        const_cast<char*>(reinterpret_cast<const char*>(from.read())), nullptr};
     address[2] = address[0];
     std::int64_t item = to.item_size(), steps[3] = {item, item, item};
     run_kernel_flat(*kernel, to.numel, address, steps);
@@ -138,8 +146,9 @@ void copy_into(Tensor& self, const Tensor& from) {
   check_inplace(self, records);
   refuse_overlapping_write(self);
   Dims common = broadcast_sizes(self.sizes(), from.sizes());
-  check(equal(common, self.sizes()), "The expanded size of the tensor (", to_string(self.sizes()), ") must match the existing size ", to_string(from.sizes()),
-        ": output with shape ", to_string(self.sizes()), " doesn't match the broadcast shape ", to_string(common));
+  check(equal(common, self.sizes()), "The expanded size of the tensor (", to_string(self.sizes()),
+        ") must match the existing size ", to_string(from.sizes()), ": output with shape ", to_string(self.sizes()),
+        " doesn't match the broadcast shape ", to_string(common));
   const Tensor* source = &from;
   TensorRef copy;
   if (&from != &self && memory_overlap(self, from) != Overlap::None) {
@@ -149,10 +158,11 @@ void copy_into(Tensor& self, const Tensor& from) {
   Ref<Node> node;
   if (records && is_differentiable(self.dtype)) {
     const Tensor* inputs[] = {&self, &from};
-    node = Ref<Node>::adopt(make_lambda_node("CopyBackwards", inputs, {}, 1, [sizes = Dims(from.sizes()), dtype = from.dtype](Vjp& v) {
-      if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
-      if (v.needs(1)) v.set(1, cast(*sum_to_size(*v.grad(), sizes), dtype));
-    }));
+    node = Ref<Node>::adopt(
+        make_lambda_node("CopyBackwards", inputs, {}, 1, [sizes = Dims(from.sizes()), dtype = from.dtype](Vjp& v) {
+          if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
+          if (v.needs(1)) v.set(1, cast(*sum_to_size(*v.grad(), sizes), dtype));
+        }));
   }
   if (&from != &self) copy_numbers(self, *source);
   finish_inplace(self, std::move(node), "copy_");
@@ -166,16 +176,20 @@ TensorRef add(const Tensor& a, const Tensor& b) {
 void check_out(const Tensor& out, DType result, const Operand* in, int n, const char* operation) {
   bool graph = out.requires_grad();
   for (int i = 0; i < n && !graph; ++i) graph = in[i].tensor && in[i].tensor->requires_grad();
-  check(!(modes.grad && graph), operation, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
-  check(can_cast(result, out.dtype), "result type ", info(result).scalar_name, " can't be cast to the desired output type ", info(out.dtype).scalar_name);
+  check(!(modes.grad && graph), operation,
+        "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+        "requires grad.");
+  check(can_cast(result, out.dtype), "result type ", info(result).scalar_name,
+        " can't be cast to the desired output type ", info(out.dtype).scalar_name);
 }
 
 void resize_out(Tensor& out, IntSpan sizes) {
   if (equal(out.sizes(), sizes)) return;
   if (out.numel != 0)
-    warn(concat("An output with one or more elements was resized since it had shape ", to_string(out.sizes()), ", which does not match the required output shape ",
-                to_string(sizes),
-                ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero elements. You can explicitly "
+    warn(concat("An output with one or more elements was resized since it had shape ", to_string(out.sizes()),
+                ", which does not match the required output shape ", to_string(sizes),
+                ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless "
+                "they have zero elements. You can explicitly "
                 "reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."));
   set_sizes(out, sizes);
 }
@@ -189,7 +203,8 @@ void set_sizes(Tensor& t, IntSpan sizes) {
 
 void refuse_overlapping_write(const Tensor& t) {
   check(!has_internal_overlap(t),
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() the tensor before performing the "
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        "Please clone() the tensor before performing the "
         "operation.");
 }
 
@@ -211,7 +226,9 @@ TensorRef copy_op(Tensor& self, const Tensor& from, bool) {
   return TensorRef(&self);
 }
 TensorRef type_op(const Tensor& t, DType dtype, bool, bool copy, MemoryFormat) { return convert(t, dtype, copy); }
-TensorRef to_device(const Tensor& t, Device, std::optional<DType> dtype, bool, bool copy, MemoryFormat) { return convert(t, dtype.value_or(t.dtype), copy); }
+TensorRef to_device(const Tensor& t, Device, std::optional<DType> dtype, bool, bool copy, MemoryFormat) {
+  return convert(t, dtype.value_or(t.dtype), copy);
+}
 TensorRef to_like(const Tensor& t, const Tensor& other, bool, bool copy) { return convert(t, other.dtype, copy); }
 template <DType d>
 TensorRef to_type(const Tensor& t, MemoryFormat) {
@@ -221,21 +238,29 @@ TensorRef type_as(const Tensor& t, const Tensor& other) { return cast(t, other.d
 
 const Define copies[] = {
     {"clone(Tensor self, *, memory_format memory_format=None)", &clone_op, Both, "A copy that gradients flow through."},
-    {"contiguous(Tensor self, *, memory_format memory_format=None)", &contiguous_op, Method, "The tensor in row-major order: itself where it is."},
-    {"copy_(Tensor self, Tensor src, bool non_blocking=False)", &copy_op, Method, "Overwrites the numbers with those of src, broadcast and converted."},
-    {"to(Tensor self, dtype dtype, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None)", &type_op, Method, "The tensor in another type (devices: the CPU alone)."},
+    {"contiguous(Tensor self, *, memory_format memory_format=None)", &contiguous_op, Method,
+     "The tensor in row-major order: itself where it is."},
+    {"copy_(Tensor self, Tensor src, bool non_blocking=False)", &copy_op, Method,
+     "Overwrites the numbers with those of src, broadcast and converted."},
+    {"to(Tensor self, dtype dtype, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None)",
+     &type_op, Method, "The tensor in another type (devices: the CPU alone)."},
     {"to(Tensor self, Tensor other, bool non_blocking=False, bool copy=False)", &to_like, Method},
-    {"to(Tensor self, device device=None, dtype? dtype=None, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None)", &to_device, Method},
+    {"to(Tensor self, device device=None, dtype? dtype=None, bool non_blocking=False, bool copy=False, *, "
+     "memory_format memory_format=None)",
+     &to_device, Method},
     {"type_as(Tensor self, Tensor other)", &type_as, Method, "The tensor in the type of another."},
     {"float(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Float32>, Method, "to(float32)"},
     {"double(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Float64>, Method, "to(float64)"},
     {"half(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Float16>, Method, "to(float16)"},
     {"bfloat16(Tensor self, *, memory_format memory_format=None)", &to_type<DType::BFloat16>, Method, "to(bfloat16)"},
     {"int(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int32>, Method | NoGradient, "to(int32)"},
-    {"long(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int64>, Method | NoGradient, "to(int64)"},
-    {"short(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int16>, Method | NoGradient, "to(int16)"},
+    {"long(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int64>, Method | NoGradient,
+     "to(int64)"},
+    {"short(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int16>, Method | NoGradient,
+     "to(int16)"},
     {"char(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int8>, Method | NoGradient, "to(int8)"},
-    {"byte(Tensor self, *, memory_format memory_format=None)", &to_type<DType::UInt8>, Method | NoGradient, "to(uint8)"},
+    {"byte(Tensor self, *, memory_format memory_format=None)", &to_type<DType::UInt8>, Method | NoGradient,
+     "to(uint8)"},
     {"bool(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Bool>, Method | NoGradient, "to(bool)"},
 };
 

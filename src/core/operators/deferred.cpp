@@ -176,7 +176,8 @@ class Fusion {
         slots.push_back(where < 0 ? 0 : where % 2 ? results[std::size_t(where / 2)] : std::uint16_t(where / 2));
       }
       ++at;  // the program's own entry
-      for (std::size_t c = 0; c < d->program->constants.size(); ++c) slots.push_back(std::uint16_t(p.n_inputs + int(constant++)));
+      for (std::size_t c = 0; c < d->program->constants.size(); ++c)
+        slots.push_back(std::uint16_t(p.n_inputs + int(constant++)));
       for (auto instruction : d->program->code) {
         for (int k = 0; k < instruction.n_in; ++k) instruction.in[k] = slots[instruction.in[k]];
         p.code.push_back(instruction);

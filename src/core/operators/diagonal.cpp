@@ -21,11 +21,14 @@ TensorRef diagonal(const Tensor& t, std::int64_t offset, std::int64_t first, std
   strides.push_back(t.stride(dim1) + t.stride(dim2));
   std::int64_t start = n == 0 ? 0 : offset >= 0 ? offset * t.stride(dim2) : -offset * t.stride(dim1);
   return recorded_view("DiagonalBackward0", t, window(t, sizes, strides, t.offset + start),
-                       [from = Dims(t.sizes()), offset, dim1, dim2](Vjp& v) { v.set(0, diagonal_backward(*v.grad(), from, offset, dim1, dim2)); });
+                       [from = Dims(t.sizes()), offset, dim1, dim2](Vjp& v) {
+                         v.set(0, diagonal_backward(*v.grad(), from, offset, dim1, dim2));
+                       });
 }
 
 TensorRef diagonal_backward(const Tensor& g, IntSpan sizes, std::int64_t offset, int dim1, int dim2) {
-  return padded("DiagonalBackwardBackward0", g, sizes, [=](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
+  return padded("DiagonalBackwardBackward0", g, sizes,
+                [=](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
 }
 
 TensorRef diag_embed(const Tensor& t, std::int64_t offset, std::int64_t first, std::int64_t second) {
@@ -52,7 +55,9 @@ TensorRef diag(const Tensor& t, std::int64_t offset) {
     out = own_copy(*diagonal(t, offset, 0, 1));
   }
   if (!is_differentiable(t.dtype)) return out;
-  return record("DiagonalBackward0_copy", out, {&t}, {}, [from = Dims(t.sizes()), offset](Vjp& v) { v.set(0, diagonal_backward(*v.grad(), from, offset, 0, 1)); });
+  return record("DiagonalBackward0_copy", out, {&t}, {}, [from = Dims(t.sizes()), offset](Vjp& v) {
+    v.set(0, diagonal_backward(*v.grad(), from, offset, 0, 1));
+  });
 }
 
 TensorRef diagflat(const Tensor& t, std::int64_t offset) { return diag_embed(*reshape(t, Dims{-1}), offset, 0, 1); }
@@ -73,10 +78,14 @@ TensorRef trace(const Tensor& t) {
 }
 
 const Define diagonals[] = {
-    {"diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1)", &diagonal, Both, "A view of a diagonal of two dimensions, as the last dimension."},
-    {"diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1)", copied<&diagonal>, Function | Out, "A copy of diagonal."},
-    {"diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", &diag_embed, Both, "Matrices with the last dimension on a diagonal, zeros elsewhere."},
-    {"diag(Tensor self, int diagonal=0)", &diag, Both | Out, "Of a vector the matrix with it on a diagonal; of a matrix a copy of the diagonal."},
+    {"diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1)", &diagonal, Both,
+     "A view of a diagonal of two dimensions, as the last dimension."},
+    {"diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1)", copied<&diagonal>, Function | Out,
+     "A copy of diagonal."},
+    {"diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", &diag_embed, Both,
+     "Matrices with the last dimension on a diagonal, zeros elsewhere."},
+    {"diag(Tensor self, int diagonal=0)", &diag, Both | Out,
+     "Of a vector the matrix with it on a diagonal; of a matrix a copy of the diagonal."},
     {"diagflat(Tensor self, int offset=0)", &diagflat, Both, "The matrix with all elements on a diagonal."},
     {"trace(Tensor self)", &trace, Both, "The sum of a matrix' diagonal."},
 };

@@ -19,7 +19,8 @@ struct Lookup {
 TensorRef rows_added(const Tensor& g, const Tensor& indices, const Lookup& l);
 
 /// The rows at indices, those of the padding row as zeros where `l` says so: the transpose of rows_added.
-TensorRef rows_found(const Tensor& weight, const Tensor& indices, const Lookup& l, const char* node, bool zero_padding) {
+TensorRef rows_found(const Tensor& weight, const Tensor& indices, const Lookup& l, const char* node,
+                     bool zero_padding) {
   Dims sizes(indices.sizes());
   sizes.push_back(weight.size(1));
   TensorRef out = empty(sizes, weight.dtype), w = packed(weight), at = packed(indices);
@@ -27,15 +28,17 @@ TensorRef rows_found(const Tensor& weight, const Tensor& indices, const Lookup& 
   std::int64_t bytes = weight.size(1) * weight.item_size();
   const std::byte* from = w->read();
   std::byte* to = out->write();
-  parallel_for(indices.numel, std::max<std::int64_t>(1, (1 << 15) / std::max<std::int64_t>(bytes, 1)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (zero_padding && index[i] == l.padding)
-        std::memset(to + i * bytes, 0, std::size_t(bytes));
-      else
-        std::memcpy(to + i * bytes, from + index[i] * bytes, std::size_t(bytes));
-    }
-  });
-  return record(node, std::move(out), {&weight}, {save_other(indices)}, [l](Vjp& v) { v.set(0, rows_added(*v.grad(), *v.saved(0), l)); });
+  parallel_for(indices.numel, std::max<std::int64_t>(1, (1 << 15) / std::max<std::int64_t>(bytes, 1)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   if (zero_padding && index[i] == l.padding)
+                     std::memset(to + i * bytes, 0, std::size_t(bytes));
+                   else
+                     std::memcpy(to + i * bytes, from + index[i] * bytes, std::size_t(bytes));
+                 }
+               });
+  return record(node, std::move(out), {&weight}, {save_other(indices)},
+                [l](Vjp& v) { v.set(0, rows_added(*v.grad(), *v.saved(0), l)); });
 }
 
 std::vector<double> shares(const std::int64_t* index, std::int64_t n, std::int64_t rows) {
@@ -48,7 +51,8 @@ std::vector<double> shares(const std::int64_t* index, std::int64_t n, std::int64
 /// The lookups of each row in order: those of row r are order[begin[r]] up to order[begin[r + 1]].
 struct LookupsByRow {
   std::vector<std::int64_t> begin, order;
-  LookupsByRow(const std::int64_t* index, std::int64_t n, std::int64_t rows) : begin(std::size_t(rows + 2)), order(static_cast<std::size_t>(n)) {
+  LookupsByRow(const std::int64_t* index, std::int64_t n, std::int64_t rows)
+      : begin(std::size_t(rows + 2)), order(static_cast<std::size_t>(n)) {
     for (std::int64_t i = 0; i < n; ++i) ++begin[std::size_t(index[i] + 2)];
     for (std::size_t r = 2; r < begin.size(); ++r) begin[r] += begin[r - 1];
     for (std::int64_t i = 0; i < n; ++i) order[std::size_t(begin[std::size_t(index[i] + 1)]++)] = i;
@@ -60,22 +64,24 @@ template <class T>
 void add_rows(const Tensor& g, const LookupsByRow& lookups, const Lookup& l, T* to) {
   std::int64_t width = g.size(1), row_step = g.stride(0), step = g.stride(1);
   const T* from = g.read_as<T>();
-  parallel_for(l.rows, std::max<std::int64_t>(1, (1 << 15) / std::max<std::int64_t>(width, 1)), [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t r = first; r < last; ++r) {
-      T* __restrict row = to + r * width;
-      std::int64_t begin = lookups.begin[std::size_t(r)], end = r == l.padding ? begin : lookups.begin[std::size_t(r + 1)];
-      std::fill_n(row, width, T(0));
-      for (std::int64_t i = begin; i < end; ++i) {
-        const T* part = from + lookups.order[std::size_t(i)] * row_step;
-        if (step == 1)
-          for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] + part[k]);
-        else
-          for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] + part[k * step]);
-      }
-      if (l.by_frequency && end > begin)
-        for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] / T(float(end - begin)));
-    }
-  });
+  parallel_for(l.rows, std::max<std::int64_t>(1, (1 << 15) / std::max<std::int64_t>(width, 1)),
+               [&](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t r = first; r < last; ++r) {
+                   T* __restrict row = to + r * width;
+                   std::int64_t begin = lookups.begin[std::size_t(r)],
+                                end = r == l.padding ? begin : lookups.begin[std::size_t(r + 1)];
+                   std::fill_n(row, width, T(0));
+                   for (std::int64_t i = begin; i < end; ++i) {
+                     const T* part = from + lookups.order[std::size_t(i)] * row_step;
+                     if (step == 1)
+                       for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] + part[k]);
+                     else
+                       for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] + part[k * step]);
+                   }
+                   if (l.by_frequency && end > begin)
+                     for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] / T(float(end - begin)));
+                 }
+               });
 }
 
 TensorRef rows_added(const Tensor& g, const Tensor& indices, const Lookup& l) {
@@ -94,13 +100,15 @@ TensorRef rows_added(const Tensor& g, const Tensor& indices, const Lookup& l) {
     TensorRef at = packed(*v.saved(0));
     std::vector<double> share = shares(at->read_as<std::int64_t>(), at->numel, l.rows);
     TensorRef factors = zeros(Dims{l.rows, 1}, v.grad()->dtype);
-    for (std::int64_t i = 0; i < l.rows; ++i) Scalar(share[std::size_t(i)]).store(factors->dtype, factors->write() + i * factors->item_size());
+    for (std::int64_t i = 0; i < l.rows; ++i)
+      Scalar(share[std::size_t(i)]).store(factors->dtype, factors->write() + i * factors->item_size());
     v.set(0, rows_found(*mul(v.grad(), factors), *v.saved(0), {l.rows, l.padding, false}, "EmbeddingBackward0", true));
   });
 }
 
 TensorRef checked_indices(const Tensor& indices) {
-  check(indices.dtype == DType::Int64 || indices.dtype == DType::Int32, "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
+  check(indices.dtype == DType::Int64 || indices.dtype == DType::Int32,
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
         info(indices.dtype).scalar_name, " instead (while checking arguments for embedding)");
   GradScope off(false);
   return packed(*cast(indices, DType::Int64));
@@ -108,17 +116,21 @@ TensorRef checked_indices(const Tensor& indices) {
 
 TensorRef embedding(const Tensor& weight, const Tensor& indices, std::int64_t padding, bool by_frequency, bool sparse) {
   check(weight.ndim == 2, "'weight' must be 2-D");
-  if (sparse) fail(ErrorKind::NotImplemented, "embedding: sparse=True is not available, gradients are dense tensors here");
+  if (sparse)
+    fail(ErrorKind::NotImplemented, "embedding: sparse=True is not available, gradients are dense tensors here");
   TensorRef at = checked_indices(indices);
   auto* index = at->read_as<std::int64_t>();
   std::int64_t rows = weight.size(0);
-  for (std::int64_t i = 0; i < at->numel; ++i) check_index(index[i] >= 0 && index[i] < rows, "index out of range in self");
+  for (std::int64_t i = 0; i < at->numel; ++i)
+    check_index(index[i] >= 0 && index[i] < rows, "index out of range in self");
   return rows_found(weight, *at, {rows, padding, by_frequency}, "EmbeddingBackward0", false);
 }
 
 const Define lookups[] = {
-    {"embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)", &embedding, Function,
-     "The rows of a matrix (n, D) at indices of any shape: (*indices.shape, D). An index outside [0, n) raises IndexError."},
+    {"embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
+     &embedding, Function,
+     "The rows of a matrix (n, D) at indices of any shape: (*indices.shape, D). An index outside [0, n) raises "
+     "IndexError."},
 };
 
 }  // namespace

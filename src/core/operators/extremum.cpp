@@ -13,8 +13,8 @@ TensorRef extreme(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim
   return out->dtype == t.dtype ? out : cast(*out, t.dtype);
 }
 
-/// The gradient of an extreme, shared evenly among the elements that equal it. Where it is a NaN, `nans` share it, or else
-/// it is NaN for the whole line (as for amax and amin).
+/// The gradient of an extreme, shared evenly among the elements that equal it. Where it is a NaN, `nans` share it, or
+/// else it is NaN for the whole line (as for amax and amin).
 TensorRef shared(const Tensor& g, const Tensor& x, const Tensor& result, const Reduced& r, bool nans) {
   TensorRef mask, count, kept = restored(result, r.kept_sizes);
   {
@@ -27,11 +27,13 @@ TensorRef shared(const Tensor& g, const Tensor& x, const Tensor& result, const R
 }
 
 /// amax, amin, and max and min over all.
-TensorRef shared_extreme(FoldKind kind, const char* node, const Tensor& t, IntSpan dims, bool keepdim, const char* operation, bool nans) {
+TensorRef shared_extreme(FoldKind kind, const char* node, const Tensor& t, IntSpan dims, bool keepdim,
+                         const char* operation, bool nans) {
   Reduced r(t, dims);
   r.refuse_empty(t, dims, operation);
   TensorRef out = extreme(kind, t, r, keepdim, operation);
-  return record(node, out, {&t}, {save_in(t, 0), save_out(out)}, [r, nans](Vjp& v) { v.set(0, shared(*v.grad(), *v.saved(0), *v.saved(1), r, nans)); });
+  return record(node, out, {&t}, {save_in(t, 0), save_out(out)},
+                [r, nans](Vjp& v) { v.set(0, shared(*v.grad(), *v.saved(0), *v.saved(1), r, nans)); });
 }
 
 /// The places of the extremes along one dimension; `values` have the shape of the result.
@@ -53,7 +55,9 @@ Pair chosen(FoldKind kind, const char* node, const Tensor& t, std::int64_t dim_,
   Pair out{values, places(t, dim, *values)};
   const Tensor* inputs[] = {&t};
   Save saves[] = {save_other(out[1])};
-  record_many(node, out, inputs, saves, [from = Dims(t.sizes()), dim, keepdim](Vjp& v) { v.set(0, choice_vjp(*v.grad(0), from, dim, *v.saved(0), keepdim)); });
+  record_many(node, out, inputs, saves, [from = Dims(t.sizes()), dim, keepdim](Vjp& v) {
+    v.set(0, choice_vjp(*v.grad(0), from, dim, *v.saved(0), keepdim));
+  });
   return out;
 }
 
@@ -78,7 +82,8 @@ Pair aminmax(const Tensor& t, std::optional<std::int64_t> dim, bool keepdim) {
   Dims dims;
   if (dim) {
     dims.push_back(wrap_dim(*dim, t.ndim));
-    check_index(!t.ndim || t.size(int(dims[0])), "aminmax: Expected reduction dim ", dims[0], " to have non-zero size.");
+    check_index(!t.ndim || t.size(int(dims[0])), "aminmax: Expected reduction dim ", dims[0],
+                " to have non-zero size.");
   }
   Reduced r(t, dims);
   Pair out{extreme(FoldKind::Min, t, r, keepdim, "aminmax"), extreme(FoldKind::Max, t, r, keepdim, "aminmax")};
@@ -98,8 +103,12 @@ Pair aminmax(const Tensor& t, std::optional<std::int64_t> dim, bool keepdim) {
 
 }  // namespace
 
-TensorRef amax(const Tensor& t, IntSpan dims, bool keepdim) { return shared_extreme(FoldKind::Max, "AmaxBackward0", t, dims, keepdim, "amax", false); }
-TensorRef amin(const Tensor& t, IntSpan dims, bool keepdim) { return shared_extreme(FoldKind::Min, "AminBackward0", t, dims, keepdim, "amin", false); }
+TensorRef amax(const Tensor& t, IntSpan dims, bool keepdim) {
+  return shared_extreme(FoldKind::Max, "AmaxBackward0", t, dims, keepdim, "amax", false);
+}
+TensorRef amin(const Tensor& t, IntSpan dims, bool keepdim) {
+  return shared_extreme(FoldKind::Min, "AminBackward0", t, dims, keepdim, "amin", false);
+}
 
 // ---- the operators
 
@@ -107,29 +116,53 @@ namespace {
 
 TensorRef max_all(const Tensor& t) { return shared_extreme(FoldKind::Max, "MaxBackward1", t, {}, false, "max", true); }
 TensorRef min_all(const Tensor& t) { return shared_extreme(FoldKind::Min, "MinBackward1", t, {}, false, "min", true); }
-Pair max_dim(const Tensor& t, std::int64_t dim, bool keepdim) { return chosen(FoldKind::Max, "MaxBackward0", t, dim, keepdim, "max"); }
-Pair min_dim(const Tensor& t, std::int64_t dim, bool keepdim) { return chosen(FoldKind::Min, "MinBackward0", t, dim, keepdim, "min"); }
+Pair max_dim(const Tensor& t, std::int64_t dim, bool keepdim) {
+  return chosen(FoldKind::Max, "MaxBackward0", t, dim, keepdim, "max");
+}
+Pair min_dim(const Tensor& t, std::int64_t dim, bool keepdim) {
+  return chosen(FoldKind::Min, "MinBackward0", t, dim, keepdim, "min");
+}
 TensorRef max_other(const Tensor& t, const Tensor& other) { return maximum(t, other); }
 TensorRef min_other(const Tensor& t, const Tensor& other) { return minimum(t, other); }
-TensorRef amax_op(const Tensor& t, const std::optional<Dims>& dim, bool keepdim) { return amax(t, dims_of(dim), keepdim); }
-TensorRef amin_op(const Tensor& t, const std::optional<Dims>& dim, bool keepdim) { return amin(t, dims_of(dim), keepdim); }
-TensorRef argmax(const Tensor& t, std::optional<std::int64_t> dim, bool keepdim) { return place(FoldKind::Max, t, dim, keepdim, "argmax"); }
-TensorRef argmin(const Tensor& t, std::optional<std::int64_t> dim, bool keepdim) { return place(FoldKind::Min, t, dim, keepdim, "argmin"); }
+TensorRef amax_op(const Tensor& t, const std::optional<Dims>& dim, bool keepdim) {
+  return amax(t, dims_of(dim), keepdim);
+}
+TensorRef amin_op(const Tensor& t, const std::optional<Dims>& dim, bool keepdim) {
+  return amin(t, dims_of(dim), keepdim);
+}
+TensorRef argmax(const Tensor& t, std::optional<std::int64_t> dim, bool keepdim) {
+  return place(FoldKind::Max, t, dim, keepdim, "argmax");
+}
+TensorRef argmin(const Tensor& t, std::optional<std::int64_t> dim, bool keepdim) {
+  return place(FoldKind::Min, t, dim, keepdim, "argmin");
+}
 
 const std::vector<std::string> values_indices{"values", "indices"};
 
 const Define extremes[] = {
-    {"max(Tensor self)", &max_all, Both | Out, "The largest element; over a dimension, the largest and where it stands first; of two tensors, the larger element by element."},
+    {"max(Tensor self)", &max_all, Both | Out,
+     "The largest element; over a dimension, the largest and where it stands first; of two tensors, the larger element "
+     "by element."},
     {"max(Tensor self, Tensor other)", &max_other, Both | Out},
     {"max(Tensor self, int dim, bool keepdim=False)", &max_dim, Both | Out, "", values_indices},
-    {"min(Tensor self)", &min_all, Both | Out, "The smallest element; over a dimension, the smallest and where it stands first; of two tensors, the smaller element by element."},
+    {"min(Tensor self)", &min_all, Both | Out,
+     "The smallest element; over a dimension, the smallest and where it stands first; of two tensors, the smaller "
+     "element by element."},
     {"min(Tensor self, Tensor other)", &min_other, Both | Out},
     {"min(Tensor self, int dim, bool keepdim=False)", &min_dim, Both | Out, "", values_indices},
-    {"amax(Tensor self, int[]? dim=[], bool keepdim=False)", &amax_op, Both | Out, "The largest over dimensions; equals share the gradient evenly."},
-    {"amin(Tensor self, int[]? dim=[], bool keepdim=False)", &amin_op, Both | Out, "The smallest over dimensions; equals share the gradient evenly."},
-    {"aminmax(Tensor self, *, int? dim=None, bool keepdim=False)", &aminmax, Both | Out, "The smallest and the largest, over all or over a dimension.", {"min", "max"}},
-    {"argmax(Tensor self, int? dim=None, bool keepdim=False)", &argmax, Both | Out | NoGradient, "Where the largest element stands first, in the flattened tensor or along a dimension."},
-    {"argmin(Tensor self, int? dim=None, bool keepdim=False)", &argmin, Both | Out | NoGradient, "Where the smallest element stands first, in the flattened tensor or along a dimension."},
+    {"amax(Tensor self, int[]? dim=[], bool keepdim=False)", &amax_op, Both | Out,
+     "The largest over dimensions; equals share the gradient evenly."},
+    {"amin(Tensor self, int[]? dim=[], bool keepdim=False)", &amin_op, Both | Out,
+     "The smallest over dimensions; equals share the gradient evenly."},
+    {"aminmax(Tensor self, *, int? dim=None, bool keepdim=False)",
+     &aminmax,
+     Both | Out,
+     "The smallest and the largest, over all or over a dimension.",
+     {"min", "max"}},
+    {"argmax(Tensor self, int? dim=None, bool keepdim=False)", &argmax, Both | Out | NoGradient,
+     "Where the largest element stands first, in the flattened tensor or along a dimension."},
+    {"argmin(Tensor self, int? dim=None, bool keepdim=False)", &argmin, Both | Out | NoGradient,
+     "Where the smallest element stands first, in the flattened tensor or along a dimension."},
 };
 
 }  // namespace

@@ -15,8 +15,18 @@ namespace rushlight {
 namespace {
 
 const char* type_name(DType d) {
-  static const char* names[dtype_count] = {"bool",     "uint8_t",      "int8_t", "int16_t", "int",                  "int64_t",
-                                           "c10::Half", "c10::BFloat16", "float",  "double",  "c10::complex<float>", "c10::complex<double>"};
+  static const char* names[dtype_count] = {"bool",
+                                           "uint8_t",
+                                           "int8_t",
+                                           "int16_t",
+                                           "int",
+                                           "int64_t",
+                                           "c10::Half",
+                                           "c10::BFloat16",
+                                           "float",
+                                           "double",
+                                           "c10::complex<float>",
+                                           "c10::complex<double>"};
   return names[int(d)];
 }
 
@@ -35,7 +45,10 @@ bool holds(const Scalar& v) {
     return v.real >= low && v.real <= double(Limits::max());
   } else {
     double x = v.to_double();
-    double greatest = std::is_same_v<T, double> ? HUGE_VAL : std::is_same_v<T, Half> ? 65504.0 : std::is_same_v<T, BFloat16> ? 0x1.fep127 : double(std::numeric_limits<float>::max());
+    double greatest = std::is_same_v<T, double>     ? HUGE_VAL
+                      : std::is_same_v<T, Half>     ? 65504.0
+                      : std::is_same_v<T, BFloat16> ? 0x1.fep127
+                                                    : double(std::numeric_limits<float>::max());
     return !std::isfinite(x) || std::fabs(x) <= greatest;
   }
 }
@@ -44,7 +57,8 @@ bool holds(const Scalar& v) {
 
 void check_fits(const Scalar& value, DType dtype) {
   if (dtype == DType::Bool) return;
-  bool fits = visit_dtype(dtype, [&]<class T>() { return holds<T>(value); }) && (value.kind != Scalar::Complex || value.imag == 0 || is_complex(dtype));
+  bool fits = visit_dtype(dtype, [&]<class T>() { return holds<T>(value); }) &&
+              (value.kind != Scalar::Complex || value.imag == 0 || is_complex(dtype));
   check(fits, "value cannot be converted to type ", type_name(dtype), " without overflow");
 }
 
@@ -88,12 +102,14 @@ TensorRef zeros(IntSpan sizes, DType dtype) {
 TensorRef ones(IntSpan sizes, DType dtype) { return full(sizes, 1, dtype); }
 
 TensorRef empty_in(IntSpan sizes, DType dtype, MemoryFormat format) {
-  if (format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d) return empty_strided(sizes, format_strides(sizes, format), dtype);
+  if (format == MemoryFormat::ChannelsLast || format == MemoryFormat::ChannelsLast3d)
+    return empty_strided(sizes, format_strides(sizes, format), dtype);
   return empty(sizes, dtype);
 }
 
 TensorRef empty_like_in(const Tensor& t, DType dtype, MemoryFormat format) {
-  return format == MemoryFormat::Absent || format == MemoryFormat::Preserve ? empty_like(t, dtype) : empty_in(t.sizes(), dtype, format);
+  return format == MemoryFormat::Absent || format == MemoryFormat::Preserve ? empty_like(t, dtype)
+                                                                            : empty_in(t.sizes(), dtype, format);
 }
 
 TensorRef zeros_like(const Tensor& t) {
@@ -142,7 +158,8 @@ TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step, DTy
 }
 
 void check_requires_grad(DType dtype, bool requires_grad) {
-  check(!requires_grad || is_differentiable(dtype), "Only Tensors of floating point and complex dtype can require gradients");
+  check(!requires_grad || is_differentiable(dtype),
+        "Only Tensors of floating point and complex dtype can require gradients");
 }
 
 TensorRef as_leaf(TensorRef t, bool requires_grad) {
@@ -158,8 +175,10 @@ namespace {
 
 using OptionalType = std::optional<DType>;
 
-TensorRef empty_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
-  check(format != MemoryFormat::Preserve, "empty(): the memory format torch.preserve_format is for operators that have an input to follow");
+TensorRef empty_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool,
+                   MemoryFormat format) {
+  check(format != MemoryFormat::Preserve,
+        "empty(): the memory format torch.preserve_format is for operators that have an input to follow");
   return as_leaf(empty_in(size, dtype.value_or(default_dtype), format), requires_grad);
 }
 TensorRef zeros_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
@@ -177,36 +196,45 @@ TensorRef filled(TensorRef t, const Scalar& value, bool requires_grad) {
 TensorRef full_op(const Dims& size, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
   return filled(empty(size, dtype.value_or(value.dtype())), value, requires_grad);
 }
-TensorRef empty_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
+TensorRef empty_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool,
+                        MemoryFormat format) {
   return as_leaf(empty_like_in(t, dtype.value_or(t.dtype), format), requires_grad);
 }
-TensorRef zeros_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
+TensorRef zeros_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool,
+                        MemoryFormat format) {
   return filled(empty_like_in(t, dtype.value_or(t.dtype), format), 0, requires_grad);
 }
-TensorRef ones_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
+TensorRef ones_like_op(const Tensor& t, OptionalType dtype, Layout, Device, bool requires_grad, bool,
+                       MemoryFormat format) {
   return filled(empty_like_in(t, dtype.value_or(t.dtype), format), 1, requires_grad);
 }
-TensorRef full_like_op(const Tensor& t, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool, MemoryFormat format) {
+TensorRef full_like_op(const Tensor& t, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad,
+                       bool, MemoryFormat format) {
   return filled(empty_like_in(t, dtype.value_or(t.dtype), format), value, requires_grad);
 }
 
-TensorRef new_empty_op(const Tensor& t, const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+TensorRef new_empty_op(const Tensor& t, const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad,
+                       bool) {
   return as_leaf(empty(size, dtype.value_or(t.dtype)), requires_grad);
 }
-TensorRef new_zeros_op(const Tensor& t, const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+TensorRef new_zeros_op(const Tensor& t, const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad,
+                       bool) {
   return as_leaf(zeros(size, dtype.value_or(t.dtype)), requires_grad);
 }
 TensorRef new_ones_op(const Tensor& t, const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
   return as_leaf(ones(size, dtype.value_or(t.dtype)), requires_grad);
 }
-TensorRef new_full_op(const Tensor& t, const Dims& size, const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+TensorRef new_full_op(const Tensor& t, const Dims& size, const Scalar& value, OptionalType dtype, Layout, Device,
+                      bool requires_grad, bool) {
   return filled(empty(size, dtype.value_or(t.dtype)), value, requires_grad);
 }
-TensorRef empty_strided_op(const Dims& size, const Dims& stride, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+TensorRef empty_strided_op(const Dims& size, const Dims& stride, OptionalType dtype, Layout, Device, bool requires_grad,
+                           bool) {
   check(size.size() == stride.size(), "mismatch in length of strides and shape");
   return as_leaf(empty_strided(size, stride, dtype.value_or(default_dtype)), requires_grad);
 }
-TensorRef new_empty_strided_op(const Tensor& t, const Dims& size, const Dims& stride, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+TensorRef new_empty_strided_op(const Tensor& t, const Dims& size, const Dims& stride, OptionalType dtype, Layout,
+                               Device, bool requires_grad, bool) {
   check(size.size() == stride.size(), "mismatch in length of strides and shape");
   return as_leaf(empty_strided(size, stride, dtype.value_or(t.dtype)), requires_grad);
 }
@@ -218,7 +246,8 @@ DType range_type(const Scalar& a, const Scalar& b, const Scalar& c, OptionalType
 TensorRef arange_end(const Scalar& end, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
   return as_leaf(arange(0, end, 1, range_type(0, end, 1, dtype)), requires_grad);
 }
-TensorRef arange_op(const Scalar& start, const Scalar& end, const Scalar& step, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+TensorRef arange_op(const Scalar& start, const Scalar& end, const Scalar& step, OptionalType dtype, Layout, Device,
+                    bool requires_grad, bool) {
   return as_leaf(arange(start, end, step, range_type(start, end, step, dtype)), requires_grad);
 }
 
@@ -227,7 +256,8 @@ TensorRef fill_op(Tensor& t, const Scalar& value) {
   Ref<Node> node;
   if (needs_record(t)) {
     const Tensor* inputs[] = {&t};
-    node = Ref<Node>::adopt(make_lambda_node("FillBackward0", inputs, {}, 1, [](Vjp& v) { v.set(0, zeros_like(*v.grad())); }));
+    node = Ref<Node>::adopt(
+        make_lambda_node("FillBackward0", inputs, {}, 1, [](Vjp& v) { v.set(0, zeros_like(*v.grad())); }));
   }
   fill_numbers(t, value);
   finish_inplace(t, std::move(node), "fill_");
@@ -236,22 +266,36 @@ TensorRef fill_op(Tensor& t, const Scalar& value) {
 TensorRef zero_op(Tensor& t) { return fill_op(t, 0); }
 
 const Define factories[] = {
-    {"empty(int[] size, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &empty_op, Function | Out | NoGradient, "Uninitialised numbers."},
+    {"empty(int[] size, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &empty_op,
+     Function | Out | NoGradient, "Uninitialised numbers."},
     {"zeros(int[] size, *, " RUSHLIGHT_FACTORY ")", &zeros_op, Function | Out | NoGradient, "Zeros."},
     {"ones(int[] size, *, " RUSHLIGHT_FACTORY ")", &ones_op, Function | Out | NoGradient, "Ones."},
-    {"full(int[] size, Scalar fill_value, *, " RUSHLIGHT_FACTORY ")", &full_op, Function | Out | NoGradient, "One number everywhere."},
-    {"empty_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &empty_like_op, Function | NoGradient, "Uninitialised, shaped like another tensor."},
-    {"zeros_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &zeros_like_op, Function | NoGradient, "Zeros, shaped like another tensor."},
-    {"ones_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &ones_like_op, Function | NoGradient, "Ones, shaped like another tensor."},
-    {"full_like(Tensor self, Scalar fill_value, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &full_like_op, Function | NoGradient, "One number, shaped like another tensor."},
-    {"new_empty(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_empty_op, Method | NoGradient, "Uninitialised, of this tensor's type."},
-    {"new_zeros(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_zeros_op, Method | NoGradient, "Zeros of this tensor's type."},
-    {"new_ones(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_ones_op, Method | NoGradient, "Ones of this tensor's type."},
-    {"new_full(Tensor self, int[] size, Scalar fill_value, *, " RUSHLIGHT_FACTORY ")", &new_full_op, Method | NoGradient, "One number everywhere, of this tensor's type."},
-    {"empty_strided(int[] size, int[] stride, *, " RUSHLIGHT_FACTORY ")", &empty_strided_op, Function | NoGradient, "Uninitialised numbers with these strides."},
-    {"new_empty_strided(Tensor self, int[] size, int[] stride, *, " RUSHLIGHT_FACTORY ")", &new_empty_strided_op, Method | NoGradient, "Uninitialised, of this tensor's type, with these strides."},
-    {"arange(Scalar end, *, " RUSHLIGHT_FACTORY ")", &arange_end, Function | Out | NoGradient, "start, start + step, ... below end."},
-    {"arange(Scalar start, Scalar end, Scalar step=1, *, " RUSHLIGHT_FACTORY ")", &arange_op, Function | Out | NoGradient},
+    {"full(int[] size, Scalar fill_value, *, " RUSHLIGHT_FACTORY ")", &full_op, Function | Out | NoGradient,
+     "One number everywhere."},
+    {"empty_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &empty_like_op,
+     Function | NoGradient, "Uninitialised, shaped like another tensor."},
+    {"zeros_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &zeros_like_op,
+     Function | NoGradient, "Zeros, shaped like another tensor."},
+    {"ones_like(Tensor self, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &ones_like_op,
+     Function | NoGradient, "Ones, shaped like another tensor."},
+    {"full_like(Tensor self, Scalar fill_value, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)",
+     &full_like_op, Function | NoGradient, "One number, shaped like another tensor."},
+    {"new_empty(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_empty_op, Method | NoGradient,
+     "Uninitialised, of this tensor's type."},
+    {"new_zeros(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_zeros_op, Method | NoGradient,
+     "Zeros of this tensor's type."},
+    {"new_ones(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_ones_op, Method | NoGradient,
+     "Ones of this tensor's type."},
+    {"new_full(Tensor self, int[] size, Scalar fill_value, *, " RUSHLIGHT_FACTORY ")", &new_full_op,
+     Method | NoGradient, "One number everywhere, of this tensor's type."},
+    {"empty_strided(int[] size, int[] stride, *, " RUSHLIGHT_FACTORY ")", &empty_strided_op, Function | NoGradient,
+     "Uninitialised numbers with these strides."},
+    {"new_empty_strided(Tensor self, int[] size, int[] stride, *, " RUSHLIGHT_FACTORY ")", &new_empty_strided_op,
+     Method | NoGradient, "Uninitialised, of this tensor's type, with these strides."},
+    {"arange(Scalar end, *, " RUSHLIGHT_FACTORY ")", &arange_end, Function | Out | NoGradient,
+     "start, start + step, ... below end."},
+    {"arange(Scalar start, Scalar end, Scalar step=1, *, " RUSHLIGHT_FACTORY ")", &arange_op,
+     Function | Out | NoGradient},
     {"fill_(Tensor self, Scalar value)", &fill_op, Both, "Sets every element."},
     {"zero_(Tensor self)", &zero_op, Both, "Sets every element to 0."},
 };

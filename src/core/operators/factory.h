@@ -4,7 +4,8 @@
 #include "tensor/tensor.h"
 
 /// The keywords of every factory's signature.
-#define RUSHLIGHT_FACTORY "dtype? dtype=None, layout layout=None, device device=None, bool requires_grad=False, bool pin_memory=False"
+#define RUSHLIGHT_FACTORY \
+  "dtype? dtype=None, layout layout=None, device device=None, bool requires_grad=False, bool pin_memory=False"
 
 namespace rushlight {
 

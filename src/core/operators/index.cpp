@@ -14,8 +14,9 @@ bool is_mask(const Tensor& t) { return t.dtype == DType::Bool || t.dtype == DTyp
 
 void check_mask_shape(const Tensor& t, const Tensor& mask, int dim) {
   for (int k = 0; k < mask.ndim; ++k)
-    check_index(dim + k < t.ndim && mask.size(k) == t.size(dim + k), "The shape of the mask ", to_string(mask.sizes()), " at index ", k,
-                " does not match the shape of the indexed tensor ", to_string(t.sizes()), " at index ", dim + k);
+    check_index(dim + k < t.ndim && mask.size(k) == t.size(dim + k), "The shape of the mask ", to_string(mask.sizes()),
+                " at index ", k, " does not match the shape of the indexed tensor ", to_string(t.sizes()), " at index ",
+                dim + k);
 }
 
 /// One index tensor per dimension (null: the whole dimension): masks become positions; checks types and counts.
@@ -28,13 +29,15 @@ TensorList plain_indices(const Tensor& t, const TensorList& given) {
   dim = 0;
   for (auto& i : given) {
     if (i && is_mask(*i)) {
-      if (i->dtype == DType::UInt8) warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
+      if (i->dtype == DType::UInt8)
+        warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
       check_mask_shape(t, *i, dim);
       for (auto& positions : nonzero_positions(*i)) out.push_back(positions);
       dim += i->ndim;
       continue;
     }
-    check_index(!i || i->dtype == DType::Int64 || i->dtype == DType::Int32, "tensors used as indices must be long, int, byte or bool tensors");
+    check_index(!i || i->dtype == DType::Int64 || i->dtype == DType::Int32,
+                "tensors used as indices must be long, int, byte or bool tensors");
     out.push_back(i ? cast(*i, DType::Int64) : nullptr);
     ++dim;
   }
@@ -49,7 +52,7 @@ struct Plan {
   Dims rest_sizes, rest_strides;  ///< dimensions that are not indexed
   int block_at = 0;               ///< where the block stands among the rest in the result
   int only = -1;                  ///< the indexed dimension, where it is one alone
-  TensorRef places;               ///< int64, one per position of the block: of `only` its indices, else offsets in elements
+  TensorRef places;  ///< int64, one per position of the block: of `only` its indices, else offsets in elements
   Dims result_sizes() const {
     Dims out;
     for (int i = 0; i < block_at; ++i) out.push_back(rest_sizes[i]);
@@ -78,9 +81,11 @@ Dims common_block(const TensorList& indices) {
 }
 
 /// to[k] += scale * (the k-th index, counted from the start).
-void add_positions(std::int64_t* to, const Tensor& index, const Dims& block, int dim, std::int64_t size, std::int64_t scale) {
+void add_positions(std::int64_t* to, const Tensor& index, const Dims& block, int dim, std::int64_t size,
+                   std::int64_t scale) {
   TensorRef at = equal(index.sizes(), block) ? packed(index)
-                                             : packed(*make_tensor(Ref<Storage>(index.storage), DType::Int64, block, broadcast_strides(index, block), index.offset));
+                                             : packed(*make_tensor(Ref<Storage>(index.storage), DType::Int64, block,
+                                                                   broadcast_strides(index, block), index.offset));
   const auto* from = at->read_as<std::int64_t>();
   for (std::int64_t k = 0; k < at->numel; ++k) {
     std::int64_t i = from[k];
@@ -111,7 +116,9 @@ Plan make_plan(const Tensor& t, const TensorList& given) {
   if (count == 1) p.only = first;
   p.places = zeros(p.block, DType::Int64);
   for (int d = 0; d < t.ndim; ++d)
-    if (indices[std::size_t(d)]) add_positions(p.places->write_as<std::int64_t>(), *indices[std::size_t(d)], p.block, d, t.size(d), count == 1 ? 1 : t.stride(d));
+    if (indices[std::size_t(d)])
+      add_positions(p.places->write_as<std::int64_t>(), *indices[std::size_t(d)], p.block, d, t.size(d),
+                    count == 1 ? 1 : t.stride(d));
   return p;
 }
 
@@ -157,7 +164,8 @@ void for_places(const Tensor& source, const Plan& p, const Tensor& values, bool 
   if (values.numel == 0) return;
   Dims block_strides, rest_strides;
   int b = p.block.size();
-  for (int i = 0; i < values.ndim; ++i) (i >= p.block_at && i < p.block_at + b ? block_strides : rest_strides).push_back(values.stride(i));
+  for (int i = 0; i < values.ndim; ++i)
+    (i >= p.block_at && i < p.block_at + b ? block_strides : rest_strides).push_back(values.stride(i));
   constexpr std::int64_t item = sizeof(T);
   const std::int64_t* rest[2] = {p.rest_strides.data(), rest_strides.data()};
   std::int64_t items[2] = {item, item};
@@ -203,7 +211,8 @@ void read_places(const Tensor& t, const Plan& p, Tensor& out) {
     std::int64_t rows = 1, bytes = t.item_size();
     for (int i = 0; i < p.only; ++i) rows *= t.size(i);
     for (int i = p.only + 1; i < t.ndim; ++i) bytes *= t.size(i);
-    select_blocks(t.read(), out.write(), rows, t.size(p.only), p.places->read_as<std::int64_t>(), p.places->numel, bytes);
+    select_blocks(t.read(), out.write(), rows, t.size(p.only), p.places->read_as<std::int64_t>(), p.places->numel,
+                  bytes);
   } else if (p.only >= 0 && flat_block(p, out, strides)) {
     select_places(pair_of(t, p, out, strides), t.item_size());
   } else {
@@ -252,7 +261,8 @@ void put(Tensor& t, const Plan& p, const Tensor& values, bool accumulate) {
 
 /// True where the expression is one mask over all dimensions: the most frequent kind has ways of its own.
 bool is_whole_mask(const Tensor& t, const TensorList& indices) {
-  return indices.size() == 1 && indices[0] && indices[0]->dtype == DType::Bool && indices[0]->ndim == t.ndim && t.ndim > 0;
+  return indices.size() == 1 && indices[0] && indices[0]->dtype == DType::Bool && indices[0]->ndim == t.ndim &&
+         t.ndim > 0;
 }
 
 /// to = value where the mask is True.
@@ -297,15 +307,17 @@ void check_values(const Tensor& t, const Dims& sizes, const Tensor& values) {
   bool fits = values.ndim <= sizes.size();
   int lead = sizes.size() - values.ndim;
   for (int i = 0; fits && i < values.ndim; ++i) fits = values.size(i) == sizes[lead + i] || values.size(i) == 1;
-  check(fits, "shape mismatch: value tensor of shape ", to_string(values.sizes()), " cannot be broadcast to indexing result of shape ", sizes);
-  check(values.dtype == t.dtype || values.ndim == 0, "Index put requires the source and destination dtypes match, got ", info(t.dtype).scalar_name, " for the destination and ",
-        info(values.dtype).scalar_name, " for the source.");
+  check(fits, "shape mismatch: value tensor of shape ", to_string(values.sizes()),
+        " cannot be broadcast to indexing result of shape ", sizes);
+  check(values.dtype == t.dtype || values.ndim == 0, "Index put requires the source and destination dtypes match, got ",
+        info(t.dtype).scalar_name, " for the destination and ", info(values.dtype).scalar_name, " for the source.");
 }
 
 /// t[indices] = values: the checks, then what writes.
 class Put {
  public:
-  Put(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate) : values_(borrowed(values)), accumulate_(accumulate) {
+  Put(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate)
+      : values_(borrowed(values)), accumulate_(accumulate) {
     if (!accumulate && values.numel == 1 && is_whole_mask(t, indices)) {
       check_mask_shape(t, *indices[0], 0);
       check_values(t, Dims{1}, values);
@@ -335,11 +347,14 @@ class Put {
 Node* put_node(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate) {
   SavedIndices saved(indices, 0);
   const Tensor* inputs[] = {&t, &values};
-  return make_lambda_node("IndexPutBackward0", inputs, saved.saves, 1, [slot = saved.slot, accumulate, sizes = Dims(values.sizes()), dtype = values.dtype](Vjp& v) {
-    TensorList at = unpack_indices(v, slot);
-    if (v.needs(0)) v.set(0, accumulate ? v.grad() : index_put(*v.grad(), at, *scalar_tensor(0, v.grad()->dtype), false));
-    if (v.needs(1)) v.set(1, cast(*sum_to_size(*index(*v.grad(), at), sizes), dtype));
-  });
+  return make_lambda_node(
+      "IndexPutBackward0", inputs, saved.saves, 1,
+      [slot = saved.slot, accumulate, sizes = Dims(values.sizes()), dtype = values.dtype](Vjp& v) {
+        TensorList at = unpack_indices(v, slot);
+        if (v.needs(0))
+          v.set(0, accumulate ? v.grad() : index_put(*v.grad(), at, *scalar_tensor(0, v.grad()->dtype), false));
+        if (v.needs(1)) v.set(1, cast(*sum_to_size(*index(*v.grad(), at), sizes), dtype));
+      });
 }
 
 }  // namespace
@@ -399,15 +414,19 @@ TensorList listed(const Tensors& indices) {
   for (const Tensor* t : indices) out.push_back(borrowed(*t));
   return out;
 }
-TensorRef index_put_op(const Tensor& t, const Tensors& indices, const Tensor& values, bool accumulate) { return index_put(t, listed(indices), values, accumulate); }
+TensorRef index_put_op(const Tensor& t, const Tensors& indices, const Tensor& values, bool accumulate) {
+  return index_put(t, listed(indices), values, accumulate);
+}
 TensorRef index_put_(Tensor& t, const Tensors& indices, const Tensor& values, bool accumulate) {
   index_put_inplace(t, listed(indices), values, accumulate);
   return TensorRef(&t);
 }
 
 const Define indexing[] = {
-    {"index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)", &index_put_op, Both, "A copy with self[indices] = values (+= where accumulate)."},
-    {"index_put_(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)", &index_put_, Both, "self[indices] = values (+= where accumulate)."},
+    {"index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)", &index_put_op, Both,
+     "A copy with self[indices] = values (+= where accumulate)."},
+    {"index_put_(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False)", &index_put_, Both,
+     "self[indices] = values (+= where accumulate)."},
 };
 
 }  // namespace

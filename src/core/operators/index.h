@@ -11,7 +11,8 @@ TensorRef nonzero(const Tensor& t);
 /// The same, one vector per dimension; a scalar counts as a vector.
 TensorList nonzero_positions(const Tensor& t);
 
-/// t[i0, i1, ...] with index tensors (int types or bool masks) or null for a whole dimension, PyTorch's (NumPy's) rules.
+/// t[i0, i1, ...] with index tensors (int types or bool masks) or null for a whole dimension, PyTorch's (NumPy's)
+/// rules.
 TensorRef index(const Tensor& t, const TensorList& indices);
 /// A copy of `t` with t[indices] = values (added where `accumulate`).
 TensorRef index_put(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate);

@@ -8,7 +8,8 @@ namespace rushlight {
 
 void refuse_shared_memory(const Tensor& written, const Tensor& read) {
   check(memory_overlap(written, read) == Overlap::None,
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor before "
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+        "location. Please clone() the tensor before "
         "performing the operation.");
 }
 
@@ -55,12 +56,14 @@ DimensionPair pair_up(const Tensor& t, const Tensor& other, IntSpan other_stride
 }  // namespace
 
 TensorRef index_select(const Tensor& t, std::int64_t dim_, const Tensor& index) {
-  check(index.dtype == DType::Int64 || index.dtype == DType::Int32, "index_select(): Expected dtype int32 or int64 for index");
+  check(index.dtype == DType::Int64 || index.dtype == DType::Int32,
+        "index_select(): Expected dtype int32 or int64 for index");
   check_index(index.ndim <= 1, "index_select(): Index is supposed to be a vector");
   TensorRef at = positions(index);
   int dim = wrap_dim(dim_, t.ndim);
   std::int64_t size = size_along(t, dim);
-  check(t.ndim || at->numel == 1, "index_select(): Index to scalar can have only 1 value, got ", at->numel, " value(s)");
+  check(t.ndim || at->numel == 1, "index_select(): Index to scalar can have only 1 value, got ", at->numel,
+        " value(s)");
   check(size > 0 || at->numel == 0, "index_select(): self indexing axis dim should be positive");
   check_index(!misplaced(*at, 0, size), "index out of range in self");
   Dims sizes(t.sizes());
@@ -92,27 +95,31 @@ Dims strides_over(const Tensor& t, const Tensor& source) {
 }
 
 void check_add(const Tensor& self, const Tensor& index, const Tensor& source, int dim) {
-  check_index(index.ndim <= 1, "index_add_(): Index is supposed to be a vector, but got dim: ", int(index.ndim), " with type: ", info(index.dtype).scalar_name,
-              " and size: ", to_string(index.sizes()));
-  check(index.dtype == DType::Int64 || index.dtype == DType::Int32, "index_add_(): Expected dtype int32/int64 for index but got: ", info(index.dtype).scalar_name);
-  check(self.dtype == source.dtype, "index_add_(): self (", info(self.dtype).scalar_name, ") and source (", info(source.dtype).scalar_name,
-        ") must have the same scalar type");
-  check(dim == 0 || dim < source.ndim, "index_add_(): Indexing dim ", dim, " is out of bounds of the source tensor with dim ", int(source.ndim));
+  check_index(index.ndim <= 1, "index_add_(): Index is supposed to be a vector, but got dim: ", int(index.ndim),
+              " with type: ", info(index.dtype).scalar_name, " and size: ", to_string(index.sizes()));
+  check(index.dtype == DType::Int64 || index.dtype == DType::Int32,
+        "index_add_(): Expected dtype int32/int64 for index but got: ", info(index.dtype).scalar_name);
+  check(self.dtype == source.dtype, "index_add_(): self (", info(self.dtype).scalar_name, ") and source (",
+        info(source.dtype).scalar_name, ") must have the same scalar type");
+  check(dim == 0 || dim < source.ndim, "index_add_(): Indexing dim ", dim,
+        " is out of bounds of the source tensor with dim ", int(source.ndim));
   check_index(source.ndim > 0 || index.numel == 1, "Dimension specified as ", dim, " but tensor has no dimensions");
-  check(index.numel == size_along(source, dim), "index_add_(): Number of indices (", index.numel, ") should be equal to source.size(dim): (", size_along(source, dim),
-        "), for dim: ", dim);
+  check(index.numel == size_along(source, dim), "index_add_(): Number of indices (", index.numel,
+        ") should be equal to source.size(dim): (", size_along(source, dim), "), for dim: ", dim);
   check(self.ndim == source.ndim && without(self.sizes(), dim) == without(source.sizes(), dim),
-        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ", to_string(self.sizes()),
-        " source.shape = ", to_string(source.sizes()));
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
+        to_string(self.sizes()), " source.shape = ", to_string(source.sizes()));
 }
 
-TensorRef index_add_to(Target target, std::int64_t dim_, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+TensorRef index_add_to(Target target, std::int64_t dim_, const Tensor& index, const Tensor& source,
+                       const Scalar& alpha) {
   const Tensor& self = target.self;
   int dim = wrap_dim(dim_, self.ndim);
   check_add(self, index, source, dim);
   TensorRef at = positions(index);
   std::int64_t size = size_along(self, dim);
-  if (const auto* bad = misplaced(*at, 0, size)) fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
+  if (const auto* bad = misplaced(*at, 0, size))
+    fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   return write_part(
       "IndexAddBackward0", target, {&self, &source}, {save_other(index)},
       [&](Tensor& to) {
@@ -132,19 +139,23 @@ TensorRef index_add_to(Target target, std::int64_t dim_, const Tensor& index, co
 
 void check_copy(const Tensor& self, const Tensor& index, const Tensor& source, int dim) {
   check_index(index.ndim <= 1, "index_copy_(): Index should have dimension 1 or 0 (got ", int(index.ndim), ")");
-  check_index(source.ndim > 0 || index.numel == 1, "index_copy_(): When source is scalar, index should have one element (got ", index.numel, ")");
+  check_index(source.ndim > 0 || index.numel == 1,
+              "index_copy_(): When source is scalar, index should have one element (got ", index.numel, ")");
   check_index(source.ndim == self.ndim || source.ndim == 0 || self.ndim == 0,
-              "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality (", int(source.ndim),
-              "), destination dimensionality (", int(self.ndim), ")");
-  check(index.dtype == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ", info(index.dtype).scalar_name);
-  check(self.dtype == source.dtype, "index_copy_(): self and source expected to have the same dtype, but got (self) ", info(self.dtype).scalar_name, " and (source) ",
-        info(source.dtype).scalar_name);
+              "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+              "dimensionality (",
+              int(source.ndim), "), destination dimensionality (", int(self.ndim), ")");
+  check(index.dtype == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ",
+        info(index.dtype).scalar_name);
+  check(self.dtype == source.dtype, "index_copy_(): self and source expected to have the same dtype, but got (self) ",
+        info(self.dtype).scalar_name, " and (source) ", info(source.dtype).scalar_name);
   int source_dim = source.ndim ? dim : 0;
   Dims mine = without(self.sizes(), dim), its = without(source.sizes(), source_dim);
-  check(mine == its, "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ", mine, " at dimension ", dim,
-        " and source slice shape: ", its, " at dimension ", source_dim, ".");
-  check_index(source.ndim == 0 || index.numel == source.size(dim), "index_copy_(): Number of indices (", index.numel, ") should be equal to source.size(dim) (",
-              size_along(source, dim), ")");
+  check(mine == its,
+        "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ", mine,
+        " at dimension ", dim, " and source slice shape: ", its, " at dimension ", source_dim, ".");
+  check_index(source.ndim == 0 || index.numel == source.size(dim), "index_copy_(): Number of indices (", index.numel,
+              ") should be equal to source.size(dim) (", size_along(source, dim), ")");
 }
 
 TensorRef index_copy_to(Target target, std::int64_t dim_, const Tensor& index, const Tensor& source) {
@@ -153,7 +164,8 @@ TensorRef index_copy_to(Target target, std::int64_t dim_, const Tensor& index, c
   check_copy(self, index, source, dim);
   TensorRef at = positions(index);
   std::int64_t size = size_along(self, dim);
-  if (const auto* bad = misplaced(*at, 0, size)) fail(ErrorKind::Index, "index_copy_(): index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
+  if (const auto* bad = misplaced(*at, 0, size))
+    fail(ErrorKind::Index, "index_copy_(): index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   return write_part(
       "IndexCopyBackward0", target, {&self, &source}, {save_other(index)},
       [&](Tensor& to) {
@@ -173,7 +185,8 @@ TensorRef fill_positions(const Tensor& self, const Tensor& index, int dim) {
   check(index.ndim <= 1, "Index has to be a vector/scalar");
   std::int64_t size = size_along(self, dim);
   TensorRef at = packed(index);
-  if (const auto* bad = misplaced(*at, -size, size)) fail(ErrorKind::Index, "index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
+  if (const auto* bad = misplaced(*at, -size, size))
+    fail(ErrorKind::Index, "index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   if (!misplaced(*at, 0, size)) return at;
   at = copy_of(*at);
   auto* p = at->write_as<std::int64_t>();
@@ -191,7 +204,8 @@ void fill_places(Tensor& to, int dim, const Tensor& at, const Scalar& value) {
 TensorRef index_fill_to(Target target, std::int64_t dim_, const Tensor& index, const Scalar& value) {
   const Tensor& self = target.self;
   int dim = wrap_dim(dim_, self.ndim);
-  check(value.kind != Scalar::Complex || is_complex(self.dtype), "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  check(value.kind != Scalar::Complex || is_complex(self.dtype),
+        "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   TensorRef at = fill_positions(self, index, dim);
   check_fits(value, self.dtype);
   return write_part(
@@ -204,14 +218,17 @@ TensorRef index_fill_to(Target target, std::int64_t dim_, const Tensor& index, c
 
 TensorRef index_fill_to(Target target, std::int64_t dim_, const Tensor& index, const Tensor& value) {
   const Tensor& self = target.self;
-  check(value.ndim == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", int(value.ndim), " dimension(s).");
+  check(value.ndim == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+        int(value.ndim), " dimension(s).");
   int dim = wrap_dim(dim_, self.ndim);
-  check(!is_complex(value.dtype) || is_complex(self.dtype), "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+  check(!is_complex(value.dtype) || is_complex(self.dtype),
+        "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   TensorRef at = fill_positions(self, index, dim);
   Scalar number = item(value);
   check_fits(number, self.dtype);
   return write_part(
-      "IndexFillBackward1", target, {&self, &value}, {save_other(at)}, [&](Tensor& to) { fill_places(to, dim, *at, number); },
+      "IndexFillBackward1", target, {&self, &value}, {save_other(at)},
+      [&](Tensor& to) { fill_places(to, dim, *at, number); },
       [dim, dtype = value.dtype](Vjp& v) {
         TensorRef at = v.saved(0);
         if (v.needs(0)) v.set(0, index_fill(*v.grad(), dim, *at, 0));
@@ -221,10 +238,13 @@ TensorRef index_fill_to(Target target, std::int64_t dim_, const Tensor& index, c
 
 }  // namespace
 
-TensorRef index_add(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+TensorRef index_add(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source,
+                    const Scalar& alpha) {
   return index_add_to(self, dim, index, source, alpha);
 }
-TensorRef index_fill(const Tensor& self, std::int64_t dim, const Tensor& index, const Scalar& value) { return index_fill_to(self, dim, index, value); }
+TensorRef index_fill(const Tensor& self, std::int64_t dim, const Tensor& index, const Scalar& value) {
+  return index_fill_to(self, dim, index, value);
+}
 
 // ---- the operators
 
@@ -233,24 +253,37 @@ namespace {
 TensorRef index_add_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
   return index_add_to({self, "index_add_"}, dim, index, source, alpha);
 }
-TensorRef index_copy(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) { return index_copy_to(self, dim, index, source); }
-TensorRef index_copy_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) { return index_copy_to({self, "index_copy_"}, dim, index, source); }
-TensorRef index_fill_tensor(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& value) { return index_fill_to(self, dim, index, value); }
-TensorRef index_fill_(Tensor& self, std::int64_t dim, const Tensor& index, const Scalar& value) { return index_fill_to({self, "index_fill_"}, dim, index, value); }
+TensorRef index_copy(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
+  return index_copy_to(self, dim, index, source);
+}
+TensorRef index_copy_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& source) {
+  return index_copy_to({self, "index_copy_"}, dim, index, source);
+}
+TensorRef index_fill_tensor(const Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& value) {
+  return index_fill_to(self, dim, index, value);
+}
+TensorRef index_fill_(Tensor& self, std::int64_t dim, const Tensor& index, const Scalar& value) {
+  return index_fill_to({self, "index_fill_"}, dim, index, value);
+}
 TensorRef index_fill_tensor_(Tensor& self, std::int64_t dim, const Tensor& index, const Tensor& value) {
   return index_fill_to({self, "index_fill_"}, dim, index, value);
 }
 
 const Define along_a_dimension[] = {
-    {"index_select(Tensor self, int dim, Tensor index)", &index_select, Both | Out, "The places of a dimension that a vector of positions names."},
+    {"index_select(Tensor self, int dim, Tensor index)", &index_select, Both | Out,
+     "The places of a dimension that a vector of positions names."},
     {"index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", &index_add, Both | Out,
      "Adds alpha * source to the named places; a place named twice gets both."},
-    {"index_add_(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", &index_add_, Method, "index_add in place."},
-    {"index_copy(Tensor self, int dim, Tensor index, Tensor source)", &index_copy, Both | Out, "Writes source to the named places."},
+    {"index_add_(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", &index_add_, Method,
+     "index_add in place."},
+    {"index_copy(Tensor self, int dim, Tensor index, Tensor source)", &index_copy, Both | Out,
+     "Writes source to the named places."},
     {"index_copy_(Tensor self, int dim, Tensor index, Tensor source)", &index_copy_, Method, "index_copy in place."},
-    {"index_fill(Tensor self, int dim, Tensor index, Tensor value)", &index_fill_tensor, Both, "Writes a number, or a 0-d tensor, to the named places."},
+    {"index_fill(Tensor self, int dim, Tensor index, Tensor value)", &index_fill_tensor, Both,
+     "Writes a number, or a 0-d tensor, to the named places."},
     {"index_fill(Tensor self, int dim, Tensor index, Scalar value)", &index_fill, Both},
-    {"index_fill_(Tensor self, int dim, Tensor index, Tensor value)", &index_fill_tensor_, Method, "index_fill in place."},
+    {"index_fill_(Tensor self, int dim, Tensor index, Tensor value)", &index_fill_tensor_, Method,
+     "index_fill in place."},
     {"index_fill_(Tensor self, int dim, Tensor index, Scalar value)", &index_fill_, Method},
 };
 

@@ -61,7 +61,8 @@ void join_into(Tensor& out, const Tensors& parts, int dim) {
   std::int64_t at = 0;
   for (const Tensor* t : parts) {
     if (is_skipped(*t)) continue;
-    TensorRef place = make_tensor(Ref<Storage>(out.storage), out.dtype, t->sizes(), out.strides(), out.offset + at * out.stride(dim));
+    TensorRef place =
+        make_tensor(Ref<Storage>(out.storage), out.dtype, t->sizes(), out.strides(), out.offset + at * out.stride(dim));
     copy_numbers(*place, *t);
     at += t->size(dim);
   }
@@ -74,10 +75,12 @@ Dims joined_sizes(const Tensors& tensors, int dim, const Tensor& shape) {
   std::int64_t total = 0, number = 0;
   for (const Tensor* t : tensors) {
     if (!is_skipped(*t)) {
-      check(t->ndim == shape.ndim, "Tensors must have same number of dimensions: got ", int(shape.ndim), " and ", int(t->ndim));
+      check(t->ndim == shape.ndim, "Tensors must have same number of dimensions: got ", int(shape.ndim), " and ",
+            int(t->ndim));
       for (int i = 0; i < shape.ndim; ++i)
-        check(i == dim || t->size(i) == shape.size(i), "Sizes of tensors must match except in dimension ", dim, ". Expected size ", shape.size(i), " but got size ", t->size(i),
-              " for tensor number ", number, " in the list.");
+        check(i == dim || t->size(i) == shape.size(i), "Sizes of tensors must match except in dimension ", dim,
+              ". Expected size ", shape.size(i), " but got size ", t->size(i), " for tensor number ", number,
+              " in the list.");
       total += t->size(dim);
     }
     ++number;
@@ -104,7 +107,8 @@ void record_cat(const TensorRef& out, const Tensors& tensors, int dim) {
     std::int64_t at = 0;
     for (std::size_t i = 0; i < extents.size.size(); ++i) {
       std::int64_t n = extents.size[i];
-      if (v.needs(int(i))) v.set(int(i), cast(n < 0 ? *zeros(Dims{0}, g.dtype) : *narrow(g, dim, at, n), extents.dtype[i]));
+      if (v.needs(int(i)))
+        v.set(int(i), cast(n < 0 ? *zeros(Dims{0}, g.dtype) : *narrow(g, dim, at, n), extents.dtype[i]));
       if (n > 0) at += n;
     }
   });
@@ -127,7 +131,8 @@ TensorRef cat(const Tensors& tensors, std::int64_t dim_) {
   Dims sizes = joined_sizes(tensors, dim, *shape);
   DType dtype = joined_type(tensors);
   MemoryFormat format = joined_format(tensors);
-  TensorRef out = format == MemoryFormat::Contiguous ? empty(sizes, dtype) : empty_strided(sizes, format_strides(sizes, format), dtype);
+  TensorRef out = format == MemoryFormat::Contiguous ? empty(sizes, dtype)
+                                                     : empty_strided(sizes, format_strides(sizes, format), dtype);
   if (out->numel) join_into(*out, tensors, dim);
   record_cat(out, tensors, dim);
   return out;
@@ -138,13 +143,14 @@ TensorRef stack(const Tensors& tensors, std::int64_t dim_) {
   const Tensor& first = *tensors[0];
   int dim = wrap_dim(dim_, first.ndim + 1);
   for (std::size_t i = 1; i < tensors.size(); ++i)
-    check(equal(tensors[i]->sizes(), first.sizes()), "stack expects each tensor to be equal size, but got ", to_string(first.sizes()), " at entry 0 and ",
-          to_string(tensors[i]->sizes()), " at entry ", i);
+    check(equal(tensors[i]->sizes(), first.sizes()), "stack expects each tensor to be equal size, but got ",
+          to_string(first.sizes()), " at entry 0 and ", to_string(tensors[i]->sizes()), " at entry ", i);
   Dims sizes(first.sizes());
   sizes.insert(dim, std::int64_t(tensors.size()));
   DType dtype = joined_type(tensors);
   TensorRef out;
-  if (MemoryFormat format = dim < first.ndim ? joined_format(tensors) : MemoryFormat::Contiguous; format != MemoryFormat::Contiguous) {
+  if (MemoryFormat format = dim < first.ndim ? joined_format(tensors) : MemoryFormat::Contiguous;
+      format != MemoryFormat::Contiguous) {
     // laid out as cat along the dimension would be
     Dims joined(first.sizes());
     joined[dim] *= std::int64_t(tensors.size());

@@ -23,15 +23,19 @@ void repeat_row(T* out, std::int64_t rows, std::int64_t cols, const T* row, std:
 TensorRef affine(const Tensor& x, const Tensor& weight, const Tensor* bias) {
   std::int64_t n = x.size(0), outs = weight.size(0);
   TensorRef out = empty(Dims{n, outs}, x.dtype);
-  if (bias) visit_width(x.item_size(), [&]<class T>() { repeat_row(out->write_as<T>(), n, outs, bias->read_as<T>(), bias->stride(0)); });
+  if (bias)
+    visit_width(x.item_size(),
+                [&]<class T>() { repeat_row(out->write_as<T>(), n, outs, bias->read_as<T>(), bias->stride(0)); });
   MatrixView turned{const_cast<std::byte*>(weight.read()), weight.size(1), outs, weight.stride(1), weight.stride(0)};
   gemm(x.dtype, matrix(x, x.read()), turned, matrix(*out, out->write()), 1.0, bias ? 1.0 : 0.0);
   return out;
 }
 
 void check_linear(const Tensor& input, const Tensor& weight, const Tensor* bias) {
-  check(input.dtype == weight.dtype, "expected m1 and m2 to have the same dtype, but got: ", type_text(input.dtype), " != ", type_text(weight.dtype));
-  check(!bias || bias->dtype == weight.dtype, "self and mat2 must have the same dtype, but got ", bias ? info(bias->dtype).scalar_name : "", " and ", info(weight.dtype).scalar_name);
+  check(input.dtype == weight.dtype, "expected m1 and m2 to have the same dtype, but got: ", type_text(input.dtype),
+        " != ", type_text(weight.dtype));
+  check(!bias || bias->dtype == weight.dtype, "self and mat2 must have the same dtype, but got ",
+        bias ? info(bias->dtype).scalar_name : "", " and ", info(weight.dtype).scalar_name);
   std::int64_t width = input.size(input.ndim - 1);
   check_matrices_fit(width ? input.numel / width : 0, width, weight.size(1), weight.size(0));
   check_multipliable(input.dtype, "addmm_impl_cpu_");
@@ -40,7 +44,8 @@ void check_linear(const Tensor& input, const Tensor& weight, const Tensor* bias)
 }  // namespace
 
 TensorRef linear(const Tensor& input, const Tensor& weight, const Tensor* bias) {
-  check(input.ndim > 0 && weight.ndim > 0, "both arguments to linear need to be at least 1D, but they are ", int(input.ndim), "D and ", int(weight.ndim), "D");
+  check(input.ndim > 0 && weight.ndim > 0, "both arguments to linear need to be at least 1D, but they are ",
+        int(input.ndim), "D and ", int(weight.ndim), "D");
   check(weight.ndim <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", int(weight.ndim), "D");
   if (weight.ndim == 1) {
     check(!bias, "mat2 must be a matrix, got 1-D tensor");
@@ -77,7 +82,8 @@ namespace {
 
 const Define linear_layer[] = {
     {"linear(Tensor input, Tensor weight, Tensor? bias=None)", &linear, NnFunction,
-     "input weight^T + bias for input (*, in), weight (out, in) and bias (out): (*, out). Shapes that do not fit and differing dtypes raise RuntimeError."},
+     "input weight^T + bias for input (*, in), weight (out, in) and bias (out): (*, out). Shapes that do not fit and "
+     "differing dtypes raise RuntimeError."},
 };
 
 }  // namespace

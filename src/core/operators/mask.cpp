@@ -9,8 +9,12 @@ namespace {
 
 TensorRef as_mask(const Tensor& condition) {
   if (condition.dtype == DType::Bool) return TensorRef(const_cast<Tensor*>(&condition));
-  check(condition.dtype == DType::UInt8, "where expected condition to be a boolean tensor, but got a tensor with dtype ", info(condition.dtype).scalar_name);
-  warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of PyTorch. Use a boolean condition instead.");
+  check(condition.dtype == DType::UInt8,
+        "where expected condition to be a boolean tensor, but got a tensor with dtype ",
+        info(condition.dtype).scalar_name);
+  warn(
+      "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
+      "PyTorch. Use a boolean condition instead.");
   return cast(condition, DType::Bool);
 }
 
@@ -34,13 +38,15 @@ Scalar as_kind_of(const Scalar& value, DType dtype) {
 
 /// C++'s name of the type, which this message shows.
 const char* cpp_name(DType d) {
-  static const char* names[dtype_count] = {"bool",     "unsigned char", "signed char", "short int", "int",                  "long int",
-                                           "c10::Half", "c10::BFloat16", "float",       "double",    "c10::complex<float>", "c10::complex<double>"};
+  static const char* names[dtype_count] = {"bool",  "unsigned char", "signed char",         "short int",
+                                           "int",   "long int",      "c10::Half",           "c10::BFloat16",
+                                           "float", "double",        "c10::complex<float>", "c10::complex<double>"};
   return names[int(d)];
 }
 
 void check_mask(const Tensor& mask) {
-  check(mask.dtype == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ", cpp_name(mask.dtype));
+  check(mask.dtype == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
+        cpp_name(mask.dtype));
 }
 
 PointwiseOp& fill_operator() {
@@ -49,7 +55,8 @@ PointwiseOp& fill_operator() {
 }
 
 TensorRef checked_fill(const Tensor& value, DType dtype) {
-  check(value.ndim == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", int(value.ndim), " dimension(s).");
+  check(value.ndim == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+        int(value.ndim), " dimension(s).");
   return cast(value, dtype);
 }
 
@@ -81,7 +88,9 @@ std::int64_t count_true(const Tensor& mask) {
 }
 
 TensorRef expanded(const Tensor& t, IntSpan sizes) {
-  return equal(t.sizes(), sizes) ? TensorRef(const_cast<Tensor*>(&t)) : make_tensor(Ref<Storage>(t.storage), t.dtype, sizes, broadcast_strides(t, sizes), t.offset);
+  return equal(t.sizes(), sizes)
+             ? TensorRef(const_cast<Tensor*>(&t))
+             : make_tensor(Ref<Storage>(t.storage), t.dtype, sizes, broadcast_strides(t, sizes), t.offset);
 }
 
 /// Overwrites the elements of row-major `to` where the packed mask is True with those of `source` in order.
@@ -97,8 +106,10 @@ void scatter_masked(Tensor& to, const Tensor& mask, const Tensor& source) {
 }
 
 void check_masked_scatter(const Tensor& t, const Tensor& mask, const Tensor& source) {
-  check(t.dtype == source.dtype, "masked_scatter: expected self and source to have same dtypes but got", info(t.dtype).scalar_name, " and ", info(source.dtype).scalar_name);
-  check(mask.dtype == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ", info(mask.dtype).scalar_name);
+  check(t.dtype == source.dtype, "masked_scatter: expected self and source to have same dtypes but got",
+        info(t.dtype).scalar_name, " and ", info(source.dtype).scalar_name);
+  check(mask.dtype == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
+        info(mask.dtype).scalar_name);
 }
 
 /// The gradient of masked_scatter's source: what went to its first elements, zeros for the others.
@@ -126,8 +137,11 @@ TensorRef masked_select(const Tensor& t, const Tensor& mask) {
 
 namespace {
 template <class Derivative>
-TensorRef recorded_scatter(TensorRef out, const Tensor& t, const Tensor& mask, const Tensor& source, Derivative&& derivative) {
-  return is_differentiable(t.dtype) ? record("MaskedScatterBackward0", std::move(out), {&t, &source}, {save_other(mask)}, std::forward<Derivative>(derivative)) : out;
+TensorRef recorded_scatter(TensorRef out, const Tensor& t, const Tensor& mask, const Tensor& source,
+                           Derivative&& derivative) {
+  return is_differentiable(t.dtype) ? record("MaskedScatterBackward0", std::move(out), {&t, &source},
+                                             {save_other(mask)}, std::forward<Derivative>(derivative))
+                                    : out;
 }
 }  // namespace
 
@@ -152,7 +166,8 @@ namespace {
 
 TensorRef masked_scatter_(Tensor& t, const Tensor& mask, const Tensor& source) {
   check_masked_scatter(t, mask, source);
-  check(mask.ndim <= t.ndim, "expand(CPUBoolType{", to_string(mask.sizes()), "}, size=", to_string(t.sizes()), "): the number of sizes provided (", int(t.ndim),
+  check(mask.ndim <= t.ndim, "expand(CPUBoolType{", to_string(mask.sizes()), "}, size=", to_string(t.sizes()),
+        "): the number of sizes provided (", int(t.ndim),
         ") must be greater or equal to the number of dimensions in the tensor (", int(mask.ndim), ")");
   TensorRef wide;
   {
@@ -196,20 +211,28 @@ TensorRef masked_fill_inplace_tensor(Tensor& t, const Tensor& mask, const Tensor
 }
 
 TensorRef where_tensors(const Tensor& condition, const Tensor& a, const Tensor& b) { return where(condition, a, b); }
-TensorRef where_number_tensor(const Tensor& condition, const Scalar& a, const Tensor& b) { return where(condition, a, b); }
-TensorRef where_tensor_number(const Tensor& condition, const Tensor& a, const Scalar& b) { return where(condition, a, b); }
+TensorRef where_number_tensor(const Tensor& condition, const Scalar& a, const Tensor& b) {
+  return where(condition, a, b);
+}
+TensorRef where_tensor_number(const Tensor& condition, const Tensor& a, const Scalar& b) {
+  return where(condition, a, b);
+}
 TensorRef where_numbers(const Tensor& condition, const Scalar& a, const Scalar& b) { return where(condition, a, b); }
 TensorList where_positions(const Tensor& condition) { return nonzero_positions(condition); }
 
 const Define masks[] = {
-    {"masked_fill(Tensor self, Tensor mask, Scalar value)", &masked_fill, Both, "A number, or a 0-d tensor, where the mask is True."},
+    {"masked_fill(Tensor self, Tensor mask, Scalar value)", &masked_fill, Both,
+     "A number, or a 0-d tensor, where the mask is True."},
     {"masked_fill(Tensor self, Tensor mask, Tensor value)", &masked_fill_tensor, Both},
     {"masked_fill_(Tensor self, Tensor mask, Scalar value)", &masked_fill_inplace, Method, "masked_fill in place."},
     {"masked_fill_(Tensor self, Tensor mask, Tensor value)", &masked_fill_inplace_tensor, Method},
-    {"masked_select(Tensor self, Tensor mask)", &masked_select, Both | Out, "The elements where the mask is True, as a vector."},
-    {"masked_scatter(Tensor self, Tensor mask, Tensor source)", &masked_scatter, Both | Out, "Writes the elements of source, in order, where the mask is True."},
+    {"masked_select(Tensor self, Tensor mask)", &masked_select, Both | Out,
+     "The elements where the mask is True, as a vector."},
+    {"masked_scatter(Tensor self, Tensor mask, Tensor source)", &masked_scatter, Both | Out,
+     "Writes the elements of source, in order, where the mask is True."},
     {"masked_scatter_(Tensor self, Tensor mask, Tensor source)", &masked_scatter_, Method, "masked_scatter in place."},
-    {"where(Tensor condition)", &where_positions, Function | Out, "Elements of one operand where the condition is True, of the other elsewhere; alone: nonzero(as_tuple=True)."},
+    {"where(Tensor condition)", &where_positions, Function | Out,
+     "Elements of one operand where the condition is True, of the other elsewhere; alone: nonzero(as_tuple=True)."},
     {"where(Tensor condition, Tensor input, Tensor other)", &where_tensors, Function | Out},
     {"where(Tensor condition, Scalar self, Tensor other)", &where_number_tensor, Function | Out},
     {"where(Tensor condition, Tensor self, Scalar other)", &where_tensor_number, Function | Out},

@@ -17,17 +17,21 @@ TensorRef adjoint(const Tensor& t) {
 }
 
 MatrixView matrix(const Tensor& t, const std::byte* base) {
-  return {const_cast<std::byte*>(base), t.size(t.ndim - 2), t.size(t.ndim - 1), t.stride(t.ndim - 2), t.stride(t.ndim - 1)};
+  return {const_cast<std::byte*>(base), t.size(t.ndim - 2), t.size(t.ndim - 1), t.stride(t.ndim - 2),
+          t.stride(t.ndim - 1)};
 }
 
 const char* type_text(DType d) {
   static constexpr const char* texts[dtype_count] = {
-      "bool", "unsigned char", "signed char", "short int", "int", "long int", "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>", "c10::complex<double>"};
+      "bool",  "unsigned char", "signed char",         "short int",
+      "int",   "long int",      "c10::Half",           "c10::BFloat16",
+      "float", "double",        "c10::complex<float>", "c10::complex<double>"};
   return texts[int(d)];
 }
 
 void check_matrices_fit(std::int64_t rows, std::int64_t inner, std::int64_t inner2, std::int64_t cols) {
-  check(inner == inner2, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", inner, " and ", inner2, "x", cols, ")");
+  check(inner == inner2, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", inner, " and ", inner2, "x", cols,
+        ")");
 }
 
 void check_multipliable(DType d, const char* operation) {
@@ -37,7 +41,8 @@ void check_multipliable(DType d, const char* operation) {
 TensorRef mm(const Tensor& a, const Tensor& b) {
   check(a.ndim == 2, "self must be a matrix");
   check(b.ndim == 2, "mat2 must be a matrix");
-  check(a.dtype == b.dtype, "expected m1 and m2 to have the same dtype, but got: ", type_text(a.dtype), " != ", type_text(b.dtype));
+  check(a.dtype == b.dtype, "expected m1 and m2 to have the same dtype, but got: ", type_text(a.dtype),
+        " != ", type_text(b.dtype));
   check_matrices_fit(a.size(0), a.size(1), b.size(0), b.size(1));
   check_multipliable(a.dtype, "addmm_impl_cpu_");
   TensorRef out = empty(Dims{a.size(0), b.size(1)}, a.dtype);
@@ -51,12 +56,15 @@ TensorRef mm(const Tensor& a, const Tensor& b) {
 TensorRef bmm(const Tensor& a, const Tensor& b) {
   check(a.ndim == 3, "batch1 must be a 3D tensor");
   check(b.ndim == 3, "batch2 must be a 3D tensor");
-  check(a.size(0) == b.size(0) && a.size(2) == b.size(1), "Expected size for first two dimensions of batch2 tensor to be: [", a.size(0), ", ", a.size(2), "] but got: [", b.size(0),
-        ", ", b.size(1), "].");
-  check(a.dtype == b.dtype, "expected scalar type ", info(a.dtype).scalar_name, " but found ", info(b.dtype).scalar_name);
+  check(a.size(0) == b.size(0) && a.size(2) == b.size(1),
+        "Expected size for first two dimensions of batch2 tensor to be: [", a.size(0), ", ", a.size(2), "] but got: [",
+        b.size(0), ", ", b.size(1), "].");
+  check(a.dtype == b.dtype, "expected scalar type ", info(a.dtype).scalar_name, " but found ",
+        info(b.dtype).scalar_name);
   check_multipliable(a.dtype, "bmm");
   TensorRef out = empty(Dims{a.size(0), a.size(1), b.size(2)}, a.dtype);
-  gemm_batch(a.dtype, a.size(0), matrix(a, a.read()), matrix(b, b.read()), matrix(*out, out->write()), {a.stride(0), b.stride(0), out->stride(0)});
+  gemm_batch(a.dtype, a.size(0), matrix(a, a.read()), matrix(b, b.read()), matrix(*out, out->write()),
+             {a.stride(0), b.stride(0), out->stride(0)});
   return record("BmmBackward0", std::move(out), {&a, &b}, {save_in(a, 0), save_in(b, 1)}, [](Vjp& v) {
     if (v.needs(0)) v.set(0, bmm(*v.grad(), *adjoint(*v.saved(1))));
     if (v.needs(1)) v.set(1, bmm(*adjoint(*v.saved(0)), *v.grad()));
@@ -66,14 +74,19 @@ TensorRef bmm(const Tensor& a, const Tensor& b) {
 namespace {
 
 /// A vector as a matrix of one column.
-MatrixView column(const Tensor& t, const std::byte* base) { return {const_cast<std::byte*>(base), t.size(0), 1, t.stride(0), 1}; }
-MatrixView row(const Tensor& t, const std::byte* base) { return {const_cast<std::byte*>(base), 1, t.size(0), 1, t.stride(0)}; }
+MatrixView column(const Tensor& t, const std::byte* base) {
+  return {const_cast<std::byte*>(base), t.size(0), 1, t.stride(0), 1};
+}
+MatrixView row(const Tensor& t, const std::byte* base) {
+  return {const_cast<std::byte*>(base), 1, t.size(0), 1, t.stride(0)};
+}
 
 void check_vectors(const Tensor& a, const Tensor& b) {
   check(a.ndim == 1 && b.ndim == 1, "1D tensors expected, but got ", int(a.ndim), "D and ", int(b.ndim), "D tensors");
-  check(a.dtype == b.dtype, "dot : expected both vectors to have same dtype, but found ", info(a.dtype).scalar_name, " and ", info(b.dtype).scalar_name);
-  check(a.size(0) == b.size(0), "inconsistent tensor size, expected tensor [", a.size(0), "] and src [", b.size(0), "] to have the same number of elements, but got ", a.size(0),
-        " and ", b.size(0), " elements respectively");
+  check(a.dtype == b.dtype, "dot : expected both vectors to have same dtype, but found ", info(a.dtype).scalar_name,
+        " and ", info(b.dtype).scalar_name);
+  check(a.size(0) == b.size(0), "inconsistent tensor size, expected tensor [", a.size(0), "] and src [", b.size(0),
+        "] to have the same number of elements, but got ", a.size(0), " and ", b.size(0), " elements respectively");
   check_multipliable(a.dtype, "dot");
 }
 
@@ -98,7 +111,9 @@ TensorRef vdot(const Tensor& a, const Tensor& b) {
 
 TensorRef inner(const Tensor& a, const Tensor& b) {
   if (a.ndim == 0 || b.ndim == 0) return mul(a, b);
-  check(a.size(a.ndim - 1) == b.size(b.ndim - 1), "inner() the last dimension must match on both input tensors but got shapes ", to_string(a.sizes()), " and ", to_string(b.sizes()));
+  check(a.size(a.ndim - 1) == b.size(b.ndim - 1),
+        "inner() the last dimension must match on both input tensors but got shapes ", to_string(a.sizes()), " and ",
+        to_string(b.sizes()));
   if (a.ndim == 1 && b.ndim == 1) return dot(a, b);
   Dims sizes(a.sizes());
   sizes.pop_back();
@@ -122,8 +137,10 @@ TensorRef dot(const Tensor& a, const Tensor& b) {
 
 TensorRef mv(const Tensor& a, const Tensor& b) {
   check(a.ndim == 2 && b.ndim == 1, "vector + matrix @ vector expected, got 1, ", int(a.ndim), ", ", int(b.ndim));
-  check(a.size(1) == b.size(0), "size mismatch, got input (", a.size(0), "), mat (", a.size(0), "x", a.size(1), "), vec (", b.size(0), ")");
-  check(a.dtype == b.dtype, "addmv input tensors must have the same dtype, but got ", info(b.dtype).scalar_name, ", ", info(a.dtype).scalar_name, ", and ", info(b.dtype).scalar_name);
+  check(a.size(1) == b.size(0), "size mismatch, got input (", a.size(0), "), mat (", a.size(0), "x", a.size(1),
+        "), vec (", b.size(0), ")");
+  check(a.dtype == b.dtype, "addmv input tensors must have the same dtype, but got ", info(b.dtype).scalar_name, ", ",
+        info(a.dtype).scalar_name, ", and ", info(b.dtype).scalar_name);
   check_multipliable(a.dtype, "addmv_impl_cpu");
   TensorRef out = empty(Dims{a.size(0)}, a.dtype);
   gemm(a.dtype, matrix(a, a.read()), column(b, b.read()), column(*out, out->write()));
@@ -140,7 +157,8 @@ TensorRef outer(const Tensor& a, const Tensor& b) {
 }
 
 TensorRef matmul(const Tensor& a, const Tensor& b) {
-  check(a.ndim > 0 && b.ndim > 0, "both arguments to matmul need to be at least 1D, but they are ", int(a.ndim), "D and ", int(b.ndim), "D");
+  check(a.ndim > 0 && b.ndim > 0, "both arguments to matmul need to be at least 1D, but they are ", int(a.ndim),
+        "D and ", int(b.ndim), "D");
   if (a.ndim == 2 && b.ndim == 2) return mm(a, b);
   if (b.ndim == 1) {
     if (a.ndim == 1) return dot(a, b);
@@ -161,7 +179,8 @@ TensorRef matmul(const Tensor& a, const Tensor& b) {
     sizes.push_back(t.size(t.ndim - 2));
     sizes.push_back(t.size(t.ndim - 1));
     TensorRef wide = equal(sizes, t.sizes()) ? TensorRef(const_cast<Tensor*>(&t)) : expand(t, sizes);
-    return batch.size() == 1 ? wide : reshape(*wide, Dims{count_elements(batch), t.size(t.ndim - 2), t.size(t.ndim - 1)});
+    return batch.size() == 1 ? wide
+                             : reshape(*wide, Dims{count_elements(batch), t.size(t.ndim - 2), t.size(t.ndim - 1)});
   };
   TensorRef out = bmm(*folded(a), *folded(b));
   if (batch.size() == 1) return out;
@@ -178,12 +197,15 @@ namespace {
 const Define products[] = {
     {"mm(Tensor self, Tensor mat2)", &mm, Both | Out, "The product of two matrices."},
     {"bmm(Tensor self, Tensor mat2)", &bmm, Both | Out, "The products of two batches of matrices."},
-    {"matmul(Tensor self, Tensor other)", &matmul, Both | Out, "The product of vectors, matrices and batches of matrices."},
+    {"matmul(Tensor self, Tensor other)", &matmul, Both | Out,
+     "The product of vectors, matrices and batches of matrices."},
     {"mv(Tensor self, Tensor vec)", &mv, Both | Out, "The product of a matrix and a vector."},
     {"dot(Tensor self, Tensor tensor)", &dot, Both | Out, "The sum of the products of two vectors' elements."},
-    {"vdot(Tensor self, Tensor other)", &vdot, Both | Out, "The sum of the products of two vectors' elements, those of the first conjugated."},
+    {"vdot(Tensor self, Tensor other)", &vdot, Both | Out,
+     "The sum of the products of two vectors' elements, those of the first conjugated."},
     {"inner(Tensor self, Tensor other)", &inner, Both | Out, "Sums of products over the last dimensions of both."},
-    {"outer(Tensor self, Tensor vec2)", &outer, Both | Out, "The matrix of the products of each element of one vector with each of another."},
+    {"outer(Tensor self, Tensor vec2)", &outer, Both | Out,
+     "The matrix of the products of each element of one vector with each of another."},
     {"ger(Tensor self, Tensor vec2)", &outer, Both | Out, "The same as outer."},
 };
 

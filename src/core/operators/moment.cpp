@@ -11,18 +11,21 @@ namespace {
 struct Moments {
   TensorRef mean, variance;
   Moments(const Tensor& t, const Reduced& r, bool keepdim, double correction, const char* operation) {
-    check(is_floating(t.dtype), std::string_view(operation).ends_with("_mean") ? operation : "std and var", " only support floating point and complex dtypes");
+    check(is_floating(t.dtype), std::string_view(operation).ends_with("_mean") ? operation : "std and var",
+          " only support floating point and complex dtypes");
     double freedom = double(r.count) - correction;
     if (freedom <= 0)
-      warn(concat(operation, "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel)."));
+      warn(concat(operation,
+                  "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+                  "numel divided by output numel)."));
     GradScope off(false);
     mean = div(folded(FoldKind::WideSum, t, r, keepdim, operation), Scalar(double(r.count)));
     variance = div(folded(FoldKind::Deviation, t, r, keepdim, operation, mean.get()), Scalar(std::fmax(freedom, 0.0)));
   }
 };
 
-/// The gradient of a variance: g * 2 (x - mean) / (n - correction); without degrees of freedom over all elements, infinity,
-/// and NaN for an element that is the mean.
+/// The gradient of a variance: g * 2 (x - mean) / (n - correction); without degrees of freedom over all elements,
+/// infinity, and NaN for an element that is the mean.
 TensorRef variance_vjp(const Tensor& g, const Tensor& x, const Reduced& r, double correction) {
   if (r.dims.size() == x.ndim && double(r.count) <= correction) {
     TensorRef at_mean = eq(x, mean(*detach(x), {}));
@@ -33,13 +36,16 @@ TensorRef variance_vjp(const Tensor& g, const Tensor& x, const Reduced& r, doubl
 }
 
 /// The gradient of a root in terms of that of what is under it; 0 where the root is 0.
-TensorRef root_vjp(const Tensor& g, const Tensor& root) { return where(eq(root, Scalar(0)), Scalar(0.0), div(g, mul(root, Scalar(2)))); }
+TensorRef root_vjp(const Tensor& g, const Tensor& root) {
+  return where(eq(root, Scalar(0)), Scalar(0.0), div(g, mul(root, Scalar(2))));
+}
 
 TensorRef variance(const Tensor& t, IntSpan dims, double correction, bool keepdim) {
   Reduced r(t, dims);
   TensorRef out = Moments(t, r, keepdim, correction, "var").variance;
   out = cast(*out, t.dtype);
-  return record("VarBackward0", std::move(out), {&t}, {save_in(t, 0)}, [r, correction](Vjp& v) { v.set(0, variance_vjp(*v.grad(), *v.saved(0), r, correction)); });
+  return record("VarBackward0", std::move(out), {&t}, {save_in(t, 0)},
+                [r, correction](Vjp& v) { v.set(0, variance_vjp(*v.grad(), *v.saved(0), r, correction)); });
 }
 
 TensorRef deviation(const Tensor& t, IntSpan dims, double correction, bool keepdim) {
@@ -57,7 +63,8 @@ TensorRef deviation(const Tensor& t, IntSpan dims, double correction, bool keepd
 using Pair = std::array<TensorRef, 2>;
 
 /// What reaches the input from a mean and from a variance, either of which may be absent.
-TensorRef moments_vjp(const TensorRef& g_variance, const TensorRef& g_mean, const Tensor& x, const Reduced& r, double correction) {
+TensorRef moments_vjp(const TensorRef& g_variance, const TensorRef& g_mean, const Tensor& x, const Reduced& r,
+                      double correction) {
   TensorRef out;
   if (g_variance) out = variance_vjp(*g_variance, x, r, correction);
   if (g_mean) {
@@ -73,7 +80,8 @@ Pair variance_and_mean(const Tensor& t, IntSpan dims, double correction, bool ke
   Pair out{cast(*m.variance, t.dtype), cast(*m.mean, t.dtype)};
   const Tensor* inputs[] = {&t};
   Save saves[] = {save_in(t, 0)};
-  record_many("VarMeanBackward0", out, inputs, saves, [r, correction](Vjp& v) { v.set(0, moments_vjp(v.grad(0), v.grad(1), *v.saved(0), r, correction)); });
+  record_many("VarMeanBackward0", out, inputs, saves,
+              [r, correction](Vjp& v) { v.set(0, moments_vjp(v.grad(0), v.grad(1), *v.saved(0), r, correction)); });
   return out;
 }
 
@@ -99,7 +107,9 @@ Pair deviation_and_mean(const Tensor& t, IntSpan dims, double correction, bool k
 template <class R, R (*f)(const Tensor&, IntSpan, double, bool)>
 struct Forms {
   static R all(const Tensor& t, bool unbiased) { return f(t, {}, unbiased, false); }
-  static R over(const Tensor& t, const std::optional<Dims>& dim, bool unbiased, bool keepdim) { return f(t, dims_of(dim), unbiased, keepdim); }
+  static R over(const Tensor& t, const std::optional<Dims>& dim, bool unbiased, bool keepdim) {
+    return f(t, dims_of(dim), unbiased, keepdim);
+  }
   static R corrected(const Tensor& t, const std::optional<Dims>& dim, std::optional<Scalar> correction, bool keepdim) {
     return f(t, dims_of(dim), correction ? correction->to_double() : 1.0, keepdim);
   }
@@ -110,18 +120,23 @@ using VarMean = Forms<Pair, &variance_and_mean>;
 using StdMean = Forms<Pair, &deviation_and_mean>;
 
 const Define moments[] = {
-    {"var(Tensor self, bool unbiased=True)", &Var::all, Both | Out, "The variance of all elements, or over dimensions: the mean square distance from the mean, divided by n - correction."},
+    {"var(Tensor self, bool unbiased=True)", &Var::all, Both | Out,
+     "The variance of all elements, or over dimensions: the mean square distance from the mean, divided by n - "
+     "correction."},
     {"var(Tensor self, int[]? dim, bool unbiased=True, bool keepdim=False)", &Var::over, Both | Out},
     {"var(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", &Var::corrected, Both | Out},
-    {"std(Tensor self, bool unbiased=True)", &Std::all, Both | Out, "The standard deviation: the root of the variance."},
+    {"std(Tensor self, bool unbiased=True)", &Std::all, Both | Out,
+     "The standard deviation: the root of the variance."},
     {"std(Tensor self, int[]? dim, bool unbiased=True, bool keepdim=False)", &Std::over, Both | Out},
     {"std(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", &Std::corrected, Both | Out},
     {"var_mean(Tensor self, bool unbiased=True)", &VarMean::all, Function, "Variance and mean."},
     {"var_mean(Tensor self, int[]? dim, bool unbiased=True, bool keepdim=False)", &VarMean::over, Function},
-    {"var_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", &VarMean::corrected, Function},
+    {"var_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", &VarMean::corrected,
+     Function},
     {"std_mean(Tensor self, bool unbiased=True)", &StdMean::all, Function, "Standard deviation and mean."},
     {"std_mean(Tensor self, int[]? dim, bool unbiased=True, bool keepdim=False)", &StdMean::over, Function},
-    {"std_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", &StdMean::corrected, Function},
+    {"std_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", &StdMean::corrected,
+     Function},
 };
 
 }  // namespace

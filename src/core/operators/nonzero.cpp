@@ -61,7 +61,9 @@ TensorList nonzero_positions(const Tensor& t) {
 
 namespace {
 
-Result nonzero_op(const Tensor& t, bool as_tuple) { return as_tuple ? detail::to_result(nonzero_positions(t)) : detail::to_result(nonzero(t)); }
+Result nonzero_op(const Tensor& t, bool as_tuple) {
+  return as_tuple ? detail::to_result(nonzero_positions(t)) : detail::to_result(nonzero(t));
+}
 
 TensorRef nonzero_static(const Tensor& t, std::int64_t size, std::int64_t fill_value) {
   check(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
@@ -74,9 +76,11 @@ TensorRef nonzero_static(const Tensor& t, std::int64_t size, std::int64_t fill_v
 }
 
 const Define places[] = {
-    {"nonzero(Tensor self, *, bool as_tuple=False)", &nonzero_op, Both | Out | NoGradient, "The positions of what is not zero, one row each; as_tuple: one vector per dimension."},
+    {"nonzero(Tensor self, *, bool as_tuple=False)", &nonzero_op, Both | Out | NoGradient,
+     "The positions of what is not zero, one row each; as_tuple: one vector per dimension."},
     {"argwhere(Tensor self)", &nonzero, Both, "The positions of what is not zero, one row each."},
-    {"nonzero_static(Tensor self, *, int size, int fill_value=-1)", &nonzero_static, Both | Out, "The first `size` positions of what is not zero; rows that are missing hold fill_value."},
+    {"nonzero_static(Tensor self, *, int size, int fill_value=-1)", &nonzero_static, Both | Out,
+     "The first `size` positions of what is not zero; rows that are missing hold fill_value."},
 };
 
 }  // namespace

@@ -27,7 +27,8 @@ TensorRef as_shape(const Tensor& t, IntSpan sizes) { return reshape(t, sizes); }
 /// With x' = (x - mean) r, r = 1/sqrt(var + eps) and g' = g weight:
 /// dx = r (g' - mean(g') - x' mean(g' x')), without mean(g') where x is not centred. `grouped` is the shape in which
 /// statistics are taken (null: the input's own).
-Gradients formula(const Tensor& g, const Tensor& x_, const Tensor* weight, const Extent& e, const Dims* grouped, const bool (&needs)[3]) {
+Gradients formula(const Tensor& g, const Tensor& x_, const Tensor* weight, const Extent& e, const Dims* grouped,
+                  const bool (&needs)[3]) {
   TensorRef x = grouped ? as_shape(x_, *grouped) : TensorRef(const_cast<Tensor*>(&x_));
   static PointwiseOp& rsqrt = pointwise_op("rsqrt");
   TensorRef centred = e.centred ? sub(x, mean(*x, e.dims, true)) : x;
@@ -42,7 +43,9 @@ Gradients formula(const Tensor& g, const Tensor& x_, const Tensor* weight, const
     out[0] = mul(inner, r);
     if (grouped) out[0] = as_shape(*out[0], x_.sizes());
   }
-  if (needs[1]) out[1] = as_shape(*sum_to_size(*mul(g, grouped ? as_shape(*normal, x_.sizes()) : normal), e.weight_shape), weight->sizes());
+  if (needs[1])
+    out[1] = as_shape(*sum_to_size(*mul(g, grouped ? as_shape(*normal, x_.sizes()) : normal), e.weight_shape),
+                      weight->sizes());
   if (needs[2]) out[2] = as_shape(*sum_to_size(g, e.weight_shape), Dims{count_elements(e.weight_shape)});
   return out;
 }
@@ -71,8 +74,9 @@ T* places(const TensorRef& t) {
 /// Parameters of half-typed input may be float: everything is computed in float then, and rounded once.
 void check_types(const Tensor& input, const Tensor* parameter) {
   if (!parameter || parameter->dtype == input.dtype) return;
-  check(is_half(input.dtype), parameter->dtype == DType::Float32 || is_half(parameter->dtype) ? "mixed dtype (CPU): all inputs must share same datatype."
-                                                                                                : "mixed dtype (CPU): expect parameter to have scalar type of Float");
+  check(is_half(input.dtype), parameter->dtype == DType::Float32 || is_half(parameter->dtype)
+                                  ? "mixed dtype (CPU): all inputs must share same datatype."
+                                  : "mixed dtype (CPU): expect parameter to have scalar type of Float");
   check(parameter->dtype == DType::Float32, "mixed dtype (CPU): expect parameter to have scalar type of Float");
 }
 TensorRef widened(const Tensor* t) { return t ? cast(*t, DType::Float32) : nullptr; }
@@ -80,39 +84,56 @@ TensorRef widened(const Tensor* t) { return t ? cast(*t, DType::Float32) : nullp
 // ---- rows: layer_norm and rms_norm
 
 void check_rows(const Tensor& input, IntSpan shape, const Tensor* weight, const Tensor* bias, const char* star) {
-  check(!shape.empty(), "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []");
-  check(!weight || equal(weight->sizes(), shape), "Expected weight to be of same shape as normalized_shape, but got weight of shape ", weight ? to_string(weight->sizes()).str() : "",
-        " and normalized_shape = ", to_string(shape));
-  check(!bias || equal(bias->sizes(), shape), "Expected bias to be of same shape as normalized_shape, but got bias of shape ", bias ? to_string(bias->sizes()).str() : "",
-        " and normalized_shape = ", to_string(shape));
+  check(!shape.empty(),
+        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+        "normalized_shape = []");
+  check(!weight || equal(weight->sizes(), shape),
+        "Expected weight to be of same shape as normalized_shape, but got weight of shape ",
+        weight ? to_string(weight->sizes()).str() : "", " and normalized_shape = ", to_string(shape));
+  check(!bias || equal(bias->sizes(), shape),
+        "Expected bias to be of same shape as normalized_shape, but got bias of shape ",
+        bias ? to_string(bias->sizes()).str() : "", " and normalized_shape = ", to_string(shape));
   bool fits = std::size_t(input.ndim) >= shape.size() && equal(input.sizes().last(shape.size()), shape);
   if (fits) return;
   std::string inside = to_string(shape).str();
-  fail("Given normalized_shape=", inside, ", expected input with shape [*", star, inside.substr(1), ", but got input of size", to_string(input.sizes()));
+  fail("Given normalized_shape=", inside, ", expected input with shape [*", star, inside.substr(1),
+       ", but got input of size", to_string(input.sizes()));
 }
 
-Gradients row_gradients(const Tensor& g_, const Tensor& x_, const TensorRef& weight, const TensorRef& mean, const TensorRef& rstd, std::int64_t n, const bool (&needs)[3]) {
+Gradients row_gradients(const Tensor& g_, const Tensor& x_, const TensorRef& weight, const TensorRef& mean,
+                        const TensorRef& rstd, std::int64_t n, const bool (&needs)[3]) {
   TensorRef g = packed(g_), x = packed(x_), w = packed_or_null(weight.get());
   Gradients out;
   if (needs[0]) out[0] = empty(x->sizes(), x->dtype);
   if (needs[1]) out[1] = empty(weight->sizes(), x->dtype);
   if (needs[2]) out[2] = empty(Dims{n}, x->dtype);
   visit_norm(x->dtype, "norm", [&]<class T>() {
-    NormRows<T> r{n ? x->numel / n : 0, n, x->read_as<T>(), numbers<T>(w), nullptr, mean ? const_cast<T*>(mean->read_as<T>()) : nullptr, const_cast<T*>(rstd->read_as<T>())};
+    NormRows<T> r{n ? x->numel / n : 0,
+                  n,
+                  x->read_as<T>(),
+                  numbers<T>(w),
+                  nullptr,
+                  mean ? const_cast<T*>(mean->read_as<T>()) : nullptr,
+                  const_cast<T*>(rstd->read_as<T>())};
     normalize_rows_vjp(r, g->read_as<T>(), places<T>(out[0]), places<T>(out[1]), places<T>(out[2]));
   });
   return out;
 }
 
-TensorRef rows_normalized(const char* node, const Tensor& input, IntSpan shape, const Tensor* weight, const Tensor* bias, double eps, bool centred) {
+TensorRef rows_normalized(const char* node, const Tensor& input, IntSpan shape, const Tensor* weight,
+                          const Tensor* bias, double eps, bool centred) {
   std::int64_t n = count_elements(shape), rows = n ? input.numel / n : 0;
   TensorRef x = packed(input), w = packed_or_null(weight), b = packed_or_null(bias);
-  TensorRef out = empty(input.sizes(), input.dtype), rstd = empty(Dims{rows}, input.dtype), mean = centred ? empty(Dims{rows}, input.dtype) : nullptr;
+  TensorRef out = empty(input.sizes(), input.dtype), rstd = empty(Dims{rows}, input.dtype),
+            mean = centred ? empty(Dims{rows}, input.dtype) : nullptr;
   visit_norm(input.dtype, centred ? "LayerNormKernelImpl" : "rms_norm", [&]<class T>() {
-    normalize_rows(NormRows<T>{rows, n, x->read_as<T>(), numbers<T>(w), numbers<T>(b), places<T>(mean), rstd->write_as<T>()}, eps, out->write_as<T>());
+    normalize_rows(
+        NormRows<T>{rows, n, x->read_as<T>(), numbers<T>(w), numbers<T>(b), places<T>(mean), rstd->write_as<T>()}, eps,
+        out->write_as<T>());
   });
   Save keep_weight = weight ? save_in(*weight, 1) : Save{nullptr};
-  return record(node, std::move(out), {&input, weight, bias}, {save_in(input, 0), keep_weight, save_other(mean), save_other(rstd)},
+  return record(node, std::move(out), {&input, weight, bias},
+                {save_in(input, 0), keep_weight, save_other(mean), save_other(rstd)},
                 [n, eps, centred, shape = Dims(shape), weighted = weight != nullptr](Vjp& v) {
                   bool needs[] = {v.needs(0), v.needs(1), v.needs(2)};
                   TensorRef x = v.saved(0), w = weighted ? v.saved(1) : nullptr;
@@ -143,7 +164,9 @@ TensorRef layer_norm(const Tensor& input, IntSpan shape, const Tensor* weight, c
 
 TensorRef rms_norm(const Tensor& input, IntSpan shape, const Tensor* weight, std::optional<double> given) {
   check_rows(input, shape, weight, nullptr, "");
-  double eps = given ? *given : input.dtype == DType::Float64 ? std::numeric_limits<double>::epsilon() : double(std::numeric_limits<float>::epsilon());
+  double eps = given                           ? *given
+               : input.dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
+                                               : double(std::numeric_limits<float>::epsilon());
   if (weight && weight->dtype != input.dtype) {
     TensorRef plain = rms_norm(input, shape, nullptr, given);
     return cast(*mul(plain, *weight), input.dtype);
@@ -158,27 +181,38 @@ namespace {
 // ---- channels: batch_norm and group_norm
 
 template <class T>
-NormChannels<T> channels_of(const Tensor& x, std::int64_t groups, const TensorRef& weight, const TensorRef& bias, const TensorRef& mean, const TensorRef& rstd) {
+NormChannels<T> channels_of(const Tensor& x, std::int64_t groups, const TensorRef& weight, const TensorRef& bias,
+                            const TensorRef& mean, const TensorRef& rstd) {
   std::int64_t samples = x.size(0), channels = x.size(1), space = count_elements(x.sizes().subspan(2));
-  return {samples, channels, space, groups, x.read_as<T>(), numbers<T>(weight), numbers<T>(bias), mean->write_as<T>(), rstd->write_as<T>()};
+  return {samples,
+          channels,
+          space,
+          groups,
+          x.read_as<T>(),
+          numbers<T>(weight),
+          numbers<T>(bias),
+          mean->write_as<T>(),
+          rstd->write_as<T>()};
 }
 
 /// Statistics that come from outside take no part in the derivative.
-Gradients channel_gradients(const Tensor& g_, const Tensor& x_, std::int64_t groups, const TensorRef& weight, const TensorRef& mean, const TensorRef& rstd, bool constant,
-                            const bool (&needs)[3]) {
+Gradients channel_gradients(const Tensor& g_, const Tensor& x_, std::int64_t groups, const TensorRef& weight,
+                            const TensorRef& mean, const TensorRef& rstd, bool constant, const bool (&needs)[3]) {
   TensorRef g = packed(g_), x = packed(x_), w = packed_or_null(weight.get());
   Gradients out;
   if (needs[0]) out[0] = empty(x->sizes(), x->dtype);
   for (std::size_t i = 1; i < 3; ++i)
     if (needs[i]) out[i] = empty(Dims{x->size(1)}, x->dtype);
   visit_norm(x->dtype, "norm", [&]<class T>() {
-    normalize_channels_vjp(channels_of<T>(*x, groups, w, nullptr, mean, rstd), constant, g->read_as<T>(), places<T>(out[0]), places<T>(out[1]), places<T>(out[2]));
+    normalize_channels_vjp(channels_of<T>(*x, groups, w, nullptr, mean, rstd), constant, g->read_as<T>(),
+                           places<T>(out[0]), places<T>(out[1]), places<T>(out[2]));
   });
   return out;
 }
 
 /// The derivative with statistics from outside: dx = g weight r.
-Gradients constant_formula(const Tensor& g, const Tensor& x, const Tensor* weight, const Dims& shape, const Tensor& mean, const Tensor& rstd, const bool (&needs)[3]) {
+Gradients constant_formula(const Tensor& g, const Tensor& x, const Tensor* weight, const Dims& shape,
+                           const Tensor& mean, const Tensor& rstd, const bool (&needs)[3]) {
   TensorRef m = as_shape(mean, shape), r = as_shape(rstd, shape);
   Gradients out;
   if (needs[0]) out[0] = mul(weight ? mul(g, as_shape(*weight, shape)) : TensorRef(const_cast<Tensor*>(&g)), r);
@@ -187,8 +221,9 @@ Gradients constant_formula(const Tensor& g, const Tensor& x, const Tensor* weigh
   return out;
 }
 
-TensorRef channels_normalized(const char* node, const Tensor& input, std::int64_t groups, const Tensor* weight, const Tensor* bias, double eps, bool constant, TensorRef mean,
-                              TensorRef rstd, const TensorRef& variance) {
+TensorRef channels_normalized(const char* node, const Tensor& input, std::int64_t groups, const Tensor* weight,
+                              const Tensor* bias, double eps, bool constant, TensorRef mean, TensorRef rstd,
+                              const TensorRef& variance) {
   TensorRef x = packed(input), w = packed_or_null(weight), b = packed_or_null(bias);
   TensorRef out = empty(input.sizes(), input.dtype);
   visit_norm(input.dtype, "batch_norm", [&]<class T>() {
@@ -197,7 +232,8 @@ TensorRef channels_normalized(const char* node, const Tensor& input, std::int64_
     normalize_channels(c, out->write_as<T>());
   });
   Save keep_weight = weight ? save_in(*weight, 1) : Save{nullptr};
-  return record(node, std::move(out), {&input, weight, bias}, {save_in(input, 0), keep_weight, save_other(mean), save_other(rstd)},
+  return record(node, std::move(out), {&input, weight, bias},
+                {save_in(input, 0), keep_weight, save_other(mean), save_other(rstd)},
                 [groups, eps, constant, weighted = weight != nullptr](Vjp& v) {
                   bool needs[] = {v.needs(0), v.needs(1), v.needs(2)};
                   TensorRef x = v.saved(0), w = weighted ? v.saved(1) : nullptr;
@@ -225,7 +261,8 @@ TensorRef channels_normalized(const char* node, const Tensor& input, std::int64_
 void move_running(Tensor* running, const Tensor& batch, double factor, double momentum) {
   if (!running) return;
   GradScope off(false);
-  TensorRef kept = mul(*running, Scalar(1 - momentum)), moved = mul(cast(batch, running->dtype), Scalar(momentum * factor));
+  TensorRef kept = mul(*running, Scalar(1 - momentum)),
+            moved = mul(cast(batch, running->dtype), Scalar(momentum * factor));
   copy_into(*running, *add(*kept, *moved));
 }
 
@@ -233,7 +270,8 @@ void check_channels(const Tensor* t, std::int64_t channels, const char* what) {
   check(!t || t->numel == channels, what, " should contain ", channels, " elements not ", t ? t->numel : 0);
 }
 
-TensorRef batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bias, Tensor* running_mean, Tensor* running_var, bool training, double momentum, double eps, bool) {
+TensorRef batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bias, Tensor* running_mean,
+                     Tensor* running_var, bool training, double momentum, double eps, bool) {
   std::int64_t channels = input.ndim > 1 ? input.size(1) : 0;
   if (!training) {
     check(running_mean, "running_mean must be defined in evaluation mode");
@@ -244,10 +282,14 @@ TensorRef batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bi
   check_channels(weight, channels, "weight");
   check_channels(bias, channels, "bias");
   check(input.ndim > 1, "batch_norm: expected an input of at least 2 dimensions, but got ", int(input.ndim));
-  for (const Tensor* t : {weight, bias, static_cast<const Tensor*>(running_mean), static_cast<const Tensor*>(running_var)}) check_types(input, t);
+  for (const Tensor* t :
+       {weight, bias, static_cast<const Tensor*>(running_mean), static_cast<const Tensor*>(running_var)})
+    check_types(input, t);
   if (is_half(input.dtype)) {
     TensorRef w = widened(weight), b = widened(bias);
-    return cast(*batch_norm(*cast(input, DType::Float32), w.get(), b.get(), running_mean, running_var, training, momentum, eps, false), input.dtype);
+    return cast(*batch_norm(*cast(input, DType::Float32), w.get(), b.get(), running_mean, running_var, training,
+                            momentum, eps, false),
+                input.dtype);
   }
   const char* node = "NativeBatchNormBackward0";
   if (!training) {
@@ -260,7 +302,8 @@ TensorRef batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bi
     }
     return channels_normalized(node, input, 0, weight, bias, eps, true, mean, rstd, nullptr);
   }
-  TensorRef mean = empty(Dims{channels}, input.dtype), rstd = empty(Dims{channels}, input.dtype), variance = running_var ? empty(Dims{channels}, input.dtype) : nullptr;
+  TensorRef mean = empty(Dims{channels}, input.dtype), rstd = empty(Dims{channels}, input.dtype),
+            variance = running_var ? empty(Dims{channels}, input.dtype) : nullptr;
   TensorRef out = channels_normalized(node, input, 0, weight, bias, eps, false, mean, rstd, variance);
   if (input.numel == 0) return out;
   double n = double(input.numel) / double(channels);
@@ -269,13 +312,17 @@ TensorRef batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bi
   return out;
 }
 
-TensorRef group_norm(const Tensor& input, std::int64_t groups, const Tensor* weight, const Tensor* bias, double eps, bool) {
+TensorRef group_norm(const Tensor& input, std::int64_t groups, const Tensor* weight, const Tensor* bias, double eps,
+                     bool) {
   check(groups > 0, "Expected num groups to be greater than 0, got ", groups);
   check(input.ndim >= 2, "Expected at least 2 dimensions for input tensor but received ", int(input.ndim));
   std::int64_t channels = input.size(1);
-  check(channels % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ", to_string(input.sizes()), " and num_groups=", groups);
+  check(channels % groups == 0,
+        "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
+        to_string(input.sizes()), " and num_groups=", groups);
   auto check_vector = [&](const Tensor* t, const char* what) {
-    check(!t || (t->ndim == 1 && t->numel == channels), "Expected ", what, " to be a vector of size equal to the number of channels in input, but got ", what, " of shape ",
+    check(!t || (t->ndim == 1 && t->numel == channels), "Expected ", what,
+          " to be a vector of size equal to the number of channels in input, but got ", what, " of shape ",
           t ? to_string(t->sizes()).str() : "", " and input of shape ", to_string(input.sizes()));
     check_types(input, t);
   };
@@ -285,23 +332,35 @@ TensorRef group_norm(const Tensor& input, std::int64_t groups, const Tensor* wei
     TensorRef w = widened(weight), b = widened(bias);
     return cast(*group_norm(*cast(input, DType::Float32), groups, w.get(), b.get(), eps, false), input.dtype);
   }
-  TensorRef mean = empty(Dims{input.size(0) * groups}, input.dtype), rstd = empty(Dims{input.size(0) * groups}, input.dtype);
+  TensorRef mean = empty(Dims{input.size(0) * groups}, input.dtype),
+            rstd = empty(Dims{input.size(0) * groups}, input.dtype);
   return channels_normalized("NativeGroupNormBackward0", input, groups, weight, bias, eps, false, mean, rstd, nullptr);
 }
 
-TensorRef layer_norm_function(const Tensor& input, const Dims& shape, const Tensor* weight, const Tensor* bias, double eps, bool) { return layer_norm(input, shape, weight, bias, eps); }
-TensorRef rms_norm_function(const Tensor& input, const Dims& shape, const Tensor* weight, std::optional<double> eps) { return rms_norm(input, shape, weight, eps); }
+TensorRef layer_norm_function(const Tensor& input, const Dims& shape, const Tensor* weight, const Tensor* bias,
+                              double eps, bool) {
+  return layer_norm(input, shape, weight, bias, eps);
+}
+TensorRef rms_norm_function(const Tensor& input, const Dims& shape, const Tensor* weight, std::optional<double> eps) {
+  return rms_norm(input, shape, weight, eps);
+}
 
 // ---- the operators
 
 const Define norms[] = {
-    {"layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True)", &layer_norm_function, Function,
-     "(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."},
-    {"rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)", &rms_norm_function, Function, "x / sqrt(mean(x^2) + eps) * weight over the last dimensions."},
-    {"batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled)", &batch_norm, Function,
-     "(x - mean) / sqrt(var + eps) * weight + bias for each channel, with statistics of the batch (training) or the running ones."},
-    {"group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True)", &group_norm, Function,
-     "(x - mean) / sqrt(var + eps) * weight + bias for each group of channels of a sample."},
+    {"layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
+     "cudnn_enable=True)",
+     &layer_norm_function, Function, "(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."},
+    {"rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)", &rms_norm_function,
+     Function, "x / sqrt(mean(x^2) + eps) * weight over the last dimensions."},
+    {"batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+     "float momentum, float eps, bool cudnn_enabled)",
+     &batch_norm, Function,
+     "(x - mean) / sqrt(var + eps) * weight + bias for each channel, with statistics of the batch (training) or the "
+     "running ones."},
+    {"group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
+     "cudnn_enabled=True)",
+     &group_norm, Function, "(x - mean) / sqrt(var + eps) * weight + bias for each group of channels of a sample."},
 };
 
 }  // namespace

@@ -15,6 +15,6 @@
 #include "operators/pointwise.h"
 #include "operators/random.h"
 #include "operators/reduce.h"
-#include "operators/softmax.h"
 #include "operators/scatter.h"
+#include "operators/softmax.h"
 #include "operators/view.h"

@@ -20,7 +20,8 @@ struct Target {
 
 /// Calls `write(Tensor&)` on the target's numbers and records it. `inputs`: self first; they alone may require grad.
 template <class Write, class Derivative>
-TensorRef write_part(const char* name, Target target, std::initializer_list<const Tensor*> inputs, std::initializer_list<Save> saves, Write&& write, Derivative&& derivative) {
+TensorRef write_part(const char* name, Target target, std::initializer_list<const Tensor*> inputs,
+                     std::initializer_list<Save> saves, Write&& write, Derivative&& derivative) {
   if (!target.inplace) {
     TensorRef out = copy_of(target.self);
     write(*out);
@@ -35,7 +36,9 @@ TensorRef write_part(const char* name, Target target, std::initializer_list<cons
   for (std::size_t i = 1; i < in.size(); ++i)
     if (in[i]) refuse_shared_memory(self, *in[i]);
   Ref<Node> node;
-  if (records) node = Ref<Node>::adopt(make_lambda_node(name, in, std::span<const Save>(saves.begin(), saves.size()), 1, std::forward<Derivative>(derivative)));
+  if (records)
+    node = Ref<Node>::adopt(make_lambda_node(name, in, std::span<const Save>(saves.begin(), saves.size()), 1,
+                                             std::forward<Derivative>(derivative)));
   write(self);
   finish_inplace(self, std::move(node), target.inplace);
   return TensorRef(&self);

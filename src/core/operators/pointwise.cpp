@@ -130,10 +130,10 @@ struct PointwiseNode : Node {
   DType compute;
   DType in_dtype[4];
   std::uint8_t n_in;
-  std::int8_t slot[5];     ///< where input j (n_in: the result) is saved; -1: not
-  Scalar numbers[4];       ///< operands that are numbers
+  std::int8_t slot[5];  ///< where input j (n_in: the result) is saved; -1: not
+  Scalar numbers[4];    ///< operands that are numbers
   bool is_number[4];
-  Dims* sizes_of[4];       ///< owned: sizes of an input that was broadcast, else null
+  Dims* sizes_of[4];  ///< owned: sizes of an input that was broadcast, else null
 };
 
 void pointwise_destroy(Node* node) noexcept {
@@ -248,7 +248,8 @@ TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef&
     run_vjp_strided(self, kernel, o, *out);
     return out;
   }
-  bool reuse = last && !g->storage->pending && g->refcount == 1 && g->storage->refcount == 1 && !g->meta && !g->grad_fn_ && g->dtype == out_type && !g->storage->free_owner;
+  bool reuse = last && !g->storage->pending && g->refcount == 1 && g->storage->refcount == 1 && !g->meta &&
+               !g->grad_fn_ && g->dtype == out_type && !g->storage->free_owner;
   TensorRef out = reuse ? g : empty(grad.sizes(), out_type);
   char* address[8];
   std::int64_t steps[8];
@@ -285,7 +286,8 @@ void pointwise_apply(Node* node, TensorRef* grads, TensorRef* results) {
     } else if (grad_enabled()) {
       std::vector<Value> slots;
       for (int j = 0; j <= self.n_in; ++j)
-        slots.push_back({self.slot[j] >= 0 ? saved[self.slot[j]] : nullptr, j < self.n_in ? self.numbers[j] : Scalar(0)});
+        slots.push_back(
+            {self.slot[j] >= 0 ? saved[self.slot[j]] : nullptr, j < self.n_in ? self.numbers[j] : Scalar(0)});
       slots.push_back({g, {}});
       r = interpret(e, std::move(slots), self.compute);
       r = cast(*r, self.in_dtype[i]);
@@ -397,7 +399,8 @@ void run_forward(PointwiseOp& op, const Operand* in, DType compute, Tensor& out,
 
 DType natural_type(PointwiseOp& op, const Operand* in, DType compute) {
   DType types[4];
-  for (int i = 0; i < op.n_in; ++i) types[i] = in[i].tensor ? in[i].tensor->dtype : is_half(compute) ? DType::Float32 : compute;
+  for (int i = 0; i < op.n_in; ++i)
+    types[i] = in[i].tensor ? in[i].tensor->dtype : is_half(compute) ? DType::Float32 : compute;
   return forward_kernel(op, types, compute, natural).outputs[0];
 }
 
@@ -457,7 +460,9 @@ bool run_inplace_fast(PointwiseOp& op, Tensor& self, const Operand* in) {
   std::int64_t item = self.item_size();
   for (int i = 0; i < op.n_in; ++i) {
     if (const Tensor* t = in[i].tensor) {
-      if (t->dtype != self.dtype || !t->is_contiguous() || !same_sizes(*t, self) || (t != &self && t->storage == self.storage)) return false;
+      if (t->dtype != self.dtype || !t->is_contiguous() || !same_sizes(*t, self) ||
+          (t != &self && t->storage == self.storage))
+        return false;
       address[i] = const_cast<char*>(reinterpret_cast<const char*>(t->read()));
       steps[i] = item;
     } else {
@@ -504,7 +509,8 @@ void separate(const PointwiseOp& op, Operand* in, const Tensor& out, TensorRef* 
       Overlap o = memory_overlap(*t, out);
       if (o == Overlap::None) continue;
       check(o == Overlap::Full || t->storage != out.storage || t == &out,
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. Please clone() the tensor "
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor "
             "before performing the operation.");
       bool resized = !equal(t->sizes(), out.sizes()) || t->item_size() != out.item_size();
       if (o == Overlap::Partial || resized) {
@@ -578,7 +584,9 @@ DType result_type(const Operand* operands, int n, unsigned mask) {
   return combine(dimensioned, rest);
 }
 
-bool can_cast(DType from, DType to) { return category(from) <= category(to) || (category(from) == 1 && category(to) == 1); }
+bool can_cast(DType from, DType to) {
+  return category(from) <= category(to) || (category(from) == 1 && category(to) == 1);
+}
 
 TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out) {
   if (!out)
@@ -614,9 +622,11 @@ void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const c
   refuse_overlapping_write(self);
   DType compute = compute_type(op, in);
   Dims sizes = common_sizes(op, in);
-  check(equal(sizes, self.sizes()), "output with shape ", to_string(self.sizes()), " doesn't match the broadcast shape ", to_string(sizes));
+  check(equal(sizes, self.sizes()), "output with shape ", to_string(self.sizes()),
+        " doesn't match the broadcast shape ", to_string(sizes));
   DType type = natural_type(op, in, compute);
-  check(can_cast(type, self.dtype), "result type ", info(type).scalar_name, " can't be cast to the desired output type ", info(self.dtype).scalar_name);
+  check(can_cast(type, self.dtype), "result type ", info(type).scalar_name,
+        " can't be cast to the desired output type ", info(self.dtype).scalar_name);
   Operand parts[4];
   TensorRef copies[4];
   std::copy(in, in + op.n_in, parts);

@@ -41,35 +41,35 @@ struct PointwiseOp {
   std::string name;
   int n_in = 1;
   TypeRule rule = TypeRule::Promote;
-  unsigned refused = 0;                ///< categories of promoted types (dtype.h) that it does not take, a bit each
-  std::string refusals[4];             ///< what is said of each; empty: that it is not implemented
-  unsigned promoted = ~0u;             ///< inputs that take part in promotion; others keep their type (masks)
-  const Loop* loop = nullptr;          ///< of a primitive
-  Expression body;                     ///< of a composite
+  unsigned refused = 0;        ///< categories of promoted types (dtype.h) that it does not take, a bit each
+  std::string refusals[4];     ///< what is said of each; empty: that it is not implemented
+  unsigned promoted = ~0u;     ///< inputs that take part in promotion; others keep their type (masks)
+  const Loop* loop = nullptr;  ///< of a primitive
+  Expression body;             ///< of a composite
   bool differentiable = false;
   /// embedding: fills `derivatives` when they are first needed.
   void (*derive)(PointwiseOp&) = nullptr;
   bool derived = false;
-  void* python = nullptr;              ///< what `derive` works from; owned by the embedding
-  Expression derivatives[4];           ///< over x0..x(n-1), y, g
+  void* python = nullptr;     ///< what `derive` works from; owned by the embedding
+  Expression derivatives[4];  ///< over x0..x(n-1), y, g
   bool has_derivative[4] = {};
   NodeKind kind;
 
-  std::string params[4];               ///< names of the operands in Python
+  std::string params[4];                 ///< names of the operands in Python
   char takes[4] = {'t', 'e', 'e', 'e'};  ///< t: a tensor, n: a number, e: either
-  unsigned numbers = 0;                ///< operands that are numbers always: they do not take part in promotion
+  unsigned numbers = 0;                  ///< operands that are numbers always: they do not take part in promotion
   bool has_default[4] = {};
   Scalar defaults[4];
-  PointwiseOp* scaled = nullptr;       ///< of add and sub: the form with alpha
-  PointwiseOp* floored = nullptr;      ///< of div: the forms with rounding_mode
+  PointwiseOp* scaled = nullptr;   ///< of add and sub: the form with alpha
+  PointwiseOp* floored = nullptr;  ///< of div: the forms with rounding_mode
   PointwiseOp* truncated = nullptr;
-  bool is_power = false;               ///< pow: the exponent chooses the operator (arithmetic.h)
+  bool is_power = false;  ///< pow: the exponent chooses the operator (arithmetic.h)
 
-  Kernel* fast[dtype_count] = {};      ///< all inputs of one type, natural output (see fast_kernel)
+  Kernel* fast[dtype_count] = {};         ///< all inputs of one type, natural output (see fast_kernel)
   Kernel* fast_vjp[4][dtype_count] = {};  ///< all of one type, the gradient and what is written too
   std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> kernels;
   std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> vjp_kernels[4];
-  std::unique_ptr<Program> program;    ///< flattened forward
+  std::unique_ptr<Program> program;  ///< flattened forward
   std::unique_ptr<Program> vjp_programs[4];
 
   void need_derivatives() {

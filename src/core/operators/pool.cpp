@@ -1,9 +1,10 @@
 // Pooling: maxima and means over windows, of given sizes or of given number.
+#include "kernels/pool.h"
+
 #include <array>
 #include <memory>
 #include <optional>
 
-#include "kernels/pool.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
@@ -13,7 +14,9 @@ namespace {
 using Pair = std::array<TensorRef, 2>;
 using SharedWindows = std::shared_ptr<const Windows>;
 
-std::int64_t planes_of(const Tensor& x, int spatial) { return count_elements(x.sizes().first(std::size_t(x.ndim - spatial))); }
+std::int64_t planes_of(const Tensor& x, int spatial) {
+  return count_elements(x.sizes().first(std::size_t(x.ndim - spatial)));
+}
 
 /// The sizes of a result: those before the planes, then the planes'.
 Dims pooled_sizes(const Tensor& x, const Windows& w, int spatial, bool input = false) {
@@ -33,13 +36,15 @@ TensorRef mean_transposed(const Tensor& g, const SharedWindows& w, int spatial, 
 TensorRef mean_pooled(const Tensor& x, const SharedWindows& w, int spatial, MeanNames names) {
   TensorRef out = empty(pooled_sizes(x, *w, spatial), x.dtype);
   window_mean(x.dtype, *w, planes_of(x, spatial), packed(x)->read(), out->write());
-  return record(names.forward, std::move(out), {&x}, {}, [w, spatial, names](Vjp& v) { v.set(0, mean_transposed(*v.grad(), w, spatial, names)); });
+  return record(names.forward, std::move(out), {&x}, {},
+                [w, spatial, names](Vjp& v) { v.set(0, mean_transposed(*v.grad(), w, spatial, names)); });
 }
 
 TensorRef mean_transposed(const Tensor& g, const SharedWindows& w, int spatial, MeanNames names) {
   TensorRef out = empty(pooled_sizes(g, *w, spatial, true), g.dtype);
   window_mean_transpose(g.dtype, *w, planes_of(g, spatial), packed(g)->read(), out->write());
-  return record(names.backward, std::move(out), {&g}, {}, [w, spatial, names](Vjp& v) { v.set(0, mean_pooled(*v.grad(), w, spatial, names)); });
+  return record(names.backward, std::move(out), {&g}, {},
+                [w, spatial, names](Vjp& v) { v.set(0, mean_pooled(*v.grad(), w, spatial, names)); });
 }
 
 /// Halves are added in float.
@@ -51,7 +56,9 @@ TensorRef mean_of(const Tensor& x, const SharedWindows& w, int spatial, MeanName
 // ---- maxima
 
 /// A plane's elements in one dimension: the last `spatial` dimensions joined.
-TensorRef flat_planes(const Tensor& t, int spatial) { return reshape(t, Dims{planes_of(t, spatial), count_elements(t.sizes().last(std::size_t(spatial)))}); }
+TensorRef flat_planes(const Tensor& t, int spatial) {
+  return reshape(t, Dims{planes_of(t, spatial), count_elements(t.sizes().last(std::size_t(spatial)))});
+}
 
 Pair max_pooled(const Tensor& x, const Windows& w, int spatial, const char* node) {
   Dims sizes = pooled_sizes(x, w, spatial);
@@ -82,25 +89,34 @@ struct Sizes {
 const char* counted(int n) { return n == 1 ? "one int" : n == 2 ? "two ints" : "three ints"; }
 
 Dims spread(const Dims& given, int n, const char* operation, const char* what) {
-  check(given.size() == 1 || given.size() == n, operation, ": ", what, " must either be a single int, or a tuple of ", counted(n));
+  check(given.size() == 1 || given.size() == n, operation, ": ", what, " must either be a single int, or a tuple of ",
+        counted(n));
   return given.size() == n ? given : Dims(n, given[0]);
 }
 
-Sizes checked_sizes(const Dims& kernel, const Dims& stride, const Dims& padding, const Dims& dilation, bool ceil_mode, int n, const char* operation) {
-  Sizes s{spread(kernel, n, operation, "kernel_size"), {}, spread(padding, n, operation, "padding"), spread(dilation, n, operation, "dilation"), ceil_mode};
+Sizes checked_sizes(const Dims& kernel, const Dims& stride, const Dims& padding, const Dims& dilation, bool ceil_mode,
+                    int n, const char* operation) {
+  Sizes s{spread(kernel, n, operation, "kernel_size"),
+          {},
+          spread(padding, n, operation, "padding"),
+          spread(dilation, n, operation, "dilation"),
+          ceil_mode};
   s.stride = stride.empty() ? s.kernel : spread(stride, n, operation, "stride");
   for (int i = 0; i < n; ++i) {
     check(s.stride[i] != 0, "stride should not be zero");
-    check(s.kernel[i] > 0 && s.stride[i] > 0, operation, ": kernel size and stride should be greater than zero, but got ", s.kernel[i], " and ", s.stride[i]);
+    check(s.kernel[i] > 0 && s.stride[i] > 0, operation,
+          ": kernel size and stride should be greater than zero, but got ", s.kernel[i], " and ", s.stride[i]);
     check(s.dilation[i] > 0, "dilation should be greater than zero, but got ", s.dilation[i]);
     check(s.padding[i] >= 0, "pad must be non-negative, but got pad: ", s.padding[i]);
-    check(s.padding[i] <= ((s.kernel[i] - 1) * s.dilation[i] + 1) / 2, "pad should be at most half of effective kernel size, but got pad=", s.padding[i], ", kernel_size=", s.kernel[i],
-          " and dilation=", s.dilation[i]);
+    check(s.padding[i] <= ((s.kernel[i] - 1) * s.dilation[i] + 1) / 2,
+          "pad should be at most half of effective kernel size, but got pad=", s.padding[i],
+          ", kernel_size=", s.kernel[i], " and dilation=", s.dilation[i]);
   }
   return s;
 }
 
-std::int64_t windows_along(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t dilation, bool ceil_mode) {
+std::int64_t windows_along(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
+                           std::int64_t dilation, bool ceil_mode) {
   std::int64_t reach = in + 2 * pad - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
   std::int64_t out = (reach < 0 ? -((-reach + stride - 1) / stride) : reach / stride) + 1;
   return ceil_mode && (out - 1) * stride >= in + pad ? out - 1 : out;  // the last window begins inside
@@ -110,8 +126,10 @@ WindowLine window_line(std::int64_t in, std::int64_t out, const Sizes& s, int i,
   WindowLine line;
   line.in = in, line.step = s.dilation[i];
   for (std::int64_t o = 0; o < out; ++o) {
-    std::int64_t begin = o * s.stride[i] - s.padding[i], first = begin < 0 ? begin + (-begin + line.step - 1) / line.step * line.step : begin;
-    std::int64_t last = std::min(begin + (s.kernel[i] - 1) * line.step, in - 1), count = last < first ? 0 : (last - first) / line.step + 1;
+    std::int64_t begin = o * s.stride[i] - s.padding[i],
+                 first = begin < 0 ? begin + (-begin + line.step - 1) / line.step * line.step : begin;
+    std::int64_t last = std::min(begin + (s.kernel[i] - 1) * line.step, in - 1),
+                 count = last < first ? 0 : (last - first) / line.step + 1;
     std::int64_t padded = std::min(begin + s.kernel[i], in + s.padding[i]) - begin;
     line.first.push_back(first);
     line.count.push_back(count);
@@ -121,9 +139,11 @@ WindowLine window_line(std::int64_t in, std::int64_t out, const Sizes& s, int i,
 }
 
 void check_planes(const Tensor& x, int n, const char* operation) {
-  check(x.ndim == n + 1 || x.ndim == n + 2, operation, ": non-empty ", n + 1, "D or ", n + 2, "D (batch mode) tensor expected for input, but got: ", to_string(x.sizes()));
+  check(x.ndim == n + 1 || x.ndim == n + 2, operation, ": non-empty ", n + 1, "D or ", n + 2,
+        "D (batch mode) tensor expected for input, but got: ", to_string(x.sizes()));
   for (int i = x.ndim == n + 2 ? 1 : 0; i < x.ndim; ++i)
-    check(x.size(i) > 0, operation, ": Expected ", n + 1, "D or ", n + 2, "D (batch mode) tensor with optional 0 dim batch size for input, but got:", to_string(x.sizes()));
+    check(x.size(i) > 0, operation, ": Expected ", n + 1, "D or ", n + 2,
+          "D (batch mode) tensor with optional 0 dim batch size for input, but got:", to_string(x.sizes()));
 }
 
 std::string by(std::int64_t channels, IntSpan space) {
@@ -132,17 +152,20 @@ std::string by(std::int64_t channels, IntSpan space) {
   return out + ")";
 }
 
-SharedWindows sized_windows(const Tensor& x, int n, const Sizes& s, bool include_pad = false, std::optional<std::int64_t> divisor = {}) {
+SharedWindows sized_windows(const Tensor& x, int n, const Sizes& s, bool include_pad = false,
+                            std::optional<std::int64_t> divisor = {}) {
   auto w = std::make_shared<Windows>();
   Dims out;
   bool fits = true;
   IntSpan in = x.sizes().last(std::size_t(n));
   for (int i = 0; i < n; ++i) {
-    out.push_back(windows_along(in[std::size_t(i)], s.kernel[i], s.stride[i], s.padding[i], s.dilation[i], s.ceil_mode));
+    out.push_back(
+        windows_along(in[std::size_t(i)], s.kernel[i], s.stride[i], s.padding[i], s.dilation[i], s.ceil_mode));
     fits &= out[i] > 0;
   }
   std::int64_t channels = x.size(x.ndim - n - 1);
-  check(fits, "Given input size: ", by(channels, in), ". Calculated output size: ", by(channels, out), ". Output size is too small");
+  check(fits, "Given input size: ", by(channels, in), ". Calculated output size: ", by(channels, out),
+        ". Output size is too small");
   for (int d = 0; d < 3; ++d) {
     int i = d - (3 - n);
     w->line[d] = i < 0 ? WindowLine{1, 1, {0}, {1}, {1.0}} : window_line(in[std::size_t(i)], out[i], s, i, include_pad);
@@ -152,13 +175,17 @@ SharedWindows sized_windows(const Tensor& x, int n, const Sizes& s, bool include
   return w;
 }
 
-constexpr const char* max_nodes[] = {"MaxPool2DWithIndicesBackward0", "MaxPool2DWithIndicesBackward0", "MaxPool3DWithIndicesBackward0"};
+constexpr const char* max_nodes[] = {"MaxPool2DWithIndicesBackward0", "MaxPool2DWithIndicesBackward0",
+                                     "MaxPool3DWithIndicesBackward0"};
 constexpr const char* max_names[] = {"max_pool1d", "max_pool2d", "max_pool3d"};
 constexpr const char* mean_names[] = {"avg_pool1d", "avg_pool2d", "avg_pool3d"};
-constexpr MeanNames mean_nodes[] = {{"AvgPool2DBackward0", "AvgPool2DBackwardBackward0"}, {"AvgPool2DBackward0", "AvgPool2DBackwardBackward0"}, {"AvgPool3DBackward0", "AvgPool3DBackwardBackward0"}};
+constexpr MeanNames mean_nodes[] = {{"AvgPool2DBackward0", "AvgPool2DBackwardBackward0"},
+                                    {"AvgPool2DBackward0", "AvgPool2DBackwardBackward0"},
+                                    {"AvgPool3DBackward0", "AvgPool3DBackwardBackward0"}};
 
 template <int n>
-Pair max_pool_with_places(const Tensor& x, const Dims& kernel, const Dims& stride, const Dims& padding, const Dims& dilation, bool ceil_mode) {
+Pair max_pool_with_places(const Tensor& x, const Dims& kernel, const Dims& stride, const Dims& padding,
+                          const Dims& dilation, bool ceil_mode) {
   const char* operation = max_names[n - 1];
   check_planes(x, n, operation);
   Sizes s = checked_sizes(kernel, stride, padding, dilation, ceil_mode, n, operation);
@@ -166,12 +193,14 @@ Pair max_pool_with_places(const Tensor& x, const Dims& kernel, const Dims& strid
 }
 
 template <int n>
-TensorRef max_pool(const Tensor& x, const Dims& kernel, const Dims& stride, const Dims& padding, const Dims& dilation, bool ceil_mode) {
+TensorRef max_pool(const Tensor& x, const Dims& kernel, const Dims& stride, const Dims& padding, const Dims& dilation,
+                   bool ceil_mode) {
   return max_pool_with_places<n>(x, kernel, stride, padding, dilation, ceil_mode)[0];
 }
 
 template <int n>
-TensorRef mean_pool(const Tensor& x, const Dims& kernel, const Dims& stride, const Dims& padding, bool ceil_mode, bool count_include_pad, std::optional<std::int64_t> divisor) {
+TensorRef mean_pool(const Tensor& x, const Dims& kernel, const Dims& stride, const Dims& padding, bool ceil_mode,
+                    bool count_include_pad, std::optional<std::int64_t> divisor) {
   const char* operation = mean_names[n - 1];
   check_planes(x, n, operation);
   Sizes s = checked_sizes(kernel, stride, padding, Dims{1}, ceil_mode, n, operation);
@@ -179,7 +208,8 @@ TensorRef mean_pool(const Tensor& x, const Dims& kernel, const Dims& stride, con
   return mean_of(x, sized_windows(x, n, s, count_include_pad, divisor), n, mean_nodes[n - 1]);
 }
 
-TensorRef mean_pool1d(const Tensor& x, const Dims& kernel, const Dims& stride, const Dims& padding, bool ceil_mode, bool count_include_pad) {
+TensorRef mean_pool1d(const Tensor& x, const Dims& kernel, const Dims& stride, const Dims& padding, bool ceil_mode,
+                      bool count_include_pad) {
   return mean_pool<1>(x, kernel, stride, padding, ceil_mode, count_include_pad, {});
 }
 
@@ -199,16 +229,19 @@ WindowLine even_line(std::int64_t in, std::int64_t out) {
 }
 
 SharedWindows even_windows(const Tensor& x, int n, const Dims& given, const std::string& operation) {
-  check(x.ndim == n + 1 || x.ndim == n + 2, operation, "(): Expected ", n + 1, "D or ", n + 2, "D tensor, but got: ", to_string(x.sizes()));
+  check(x.ndim == n + 1 || x.ndim == n + 2, operation, "(): Expected ", n + 1, "D or ", n + 2,
+        "D tensor, but got: ", to_string(x.sizes()));
   check(given.size() == n || given.size() == 1, operation, ": output_size must be ", n);
   Dims out = given.size() == n ? given : Dims(n, given[0]);
-  for (auto o : out) check(o >= 0, operation, ": elements of output_size must be greater than or equal to 0 but received ", to_string(out));
+  for (auto o : out)
+    check(o >= 0, operation, ": elements of output_size must be greater than or equal to 0 but received ",
+          to_string(out));
   auto w = std::make_shared<Windows>();
   for (int d = 0; d < 3; ++d) {
     int i = d - (3 - n);
     std::int64_t in = i < 0 ? 1 : x.size(x.ndim - n + i);
-    check(in > 0, operation, "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ", to_string(x.sizes()), " with dimension ", x.ndim - n + i,
-          " being empty");
+    check(in > 0, operation, "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
+          to_string(x.sizes()), " with dimension ", x.ndim - n + i, " being empty");
     w->line[d] = even_line(in, i < 0 ? 1 : out[i]);
   }
   return w;
@@ -223,38 +256,55 @@ TensorRef adaptive_mean_pool(const Tensor& x, const Dims& output_size) {
     for (int i = x.ndim - n; i < x.ndim; ++i) dims.push_back(i);
     return mean(x, dims, true);
   }
-  static constexpr MeanNames names = n == 3 ? MeanNames{"AdaptiveAvgPool3DBackward0", "AdaptiveAvgPool3DBackwardBackward0"} : MeanNames{"AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool2DBackwardBackward0"};
+  static constexpr MeanNames names =
+      n == 3 ? MeanNames{"AdaptiveAvgPool3DBackward0", "AdaptiveAvgPool3DBackwardBackward0"}
+             : MeanNames{"AdaptiveAvgPool2DBackward0", "AdaptiveAvgPool2DBackwardBackward0"};
   return mean_of(x, w, n, names);
 }
 
 template <int n>
 Pair adaptive_max_pool(const Tensor& x, const Dims& output_size) {
   static const std::string operation = "adaptive_max_pool" + std::to_string(n) + "d";
-  return max_pooled(x, *even_windows(x, n, output_size, operation), n, n == 3 ? "AdaptiveMaxPool3DBackward0" : "AdaptiveMaxPool2DBackward0");
+  return max_pooled(x, *even_windows(x, n, output_size, operation), n,
+                    n == 3 ? "AdaptiveMaxPool3DBackward0" : "AdaptiveMaxPool2DBackward0");
 }
 
 // ---- the operators
 
-#define RUSHLIGHT_MAX_ARGUMENTS(n) "(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n "] padding=0, int[" #n "] dilation=1, bool ceil_mode=False)"
-#define RUSHLIGHT_MEAN_ARGUMENTS(n) \
-  "(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n "] padding=0, bool ceil_mode=False, bool count_include_pad=True"
+#define RUSHLIGHT_MAX_ARGUMENTS(n)                                                               \
+  "(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n "] padding=0, int[" #n \
+  "] dilation=1, bool ceil_mode=False)"
+#define RUSHLIGHT_MEAN_ARGUMENTS(n)                                       \
+  "(Tensor self, int[" #n "] kernel_size, int[" #n "] stride=[], int[" #n \
+  "] padding=0, bool ceil_mode=False, bool count_include_pad=True"
 
 const Define pools[] = {
     {"max_pool1d" RUSHLIGHT_MAX_ARGUMENTS(1), &max_pool<1>, Function, "The maximum of each window of rows."},
     {"max_pool2d" RUSHLIGHT_MAX_ARGUMENTS(2), &max_pool<2>, Function, "The maximum of each window of planes."},
     {"max_pool3d" RUSHLIGHT_MAX_ARGUMENTS(3), &max_pool<3>, Function, "The maximum of each window of volumes."},
-    {"max_pool1d_with_indices" RUSHLIGHT_MAX_ARGUMENTS(1), &max_pool_with_places<1>, Function, "The maximum of each window of rows, and where it stands."},
-    {"max_pool2d_with_indices" RUSHLIGHT_MAX_ARGUMENTS(2), &max_pool_with_places<2>, NnFunction, "The maximum of each window of planes, and where it stands in the flattened plane."},
-    {"max_pool3d_with_indices" RUSHLIGHT_MAX_ARGUMENTS(3), &max_pool_with_places<3>, NnFunction, "The maximum of each window of volumes, and where it stands in the flattened volume."},
+    {"max_pool1d_with_indices" RUSHLIGHT_MAX_ARGUMENTS(1), &max_pool_with_places<1>, Function,
+     "The maximum of each window of rows, and where it stands."},
+    {"max_pool2d_with_indices" RUSHLIGHT_MAX_ARGUMENTS(2), &max_pool_with_places<2>, NnFunction,
+     "The maximum of each window of planes, and where it stands in the flattened plane."},
+    {"max_pool3d_with_indices" RUSHLIGHT_MAX_ARGUMENTS(3), &max_pool_with_places<3>, NnFunction,
+     "The maximum of each window of volumes, and where it stands in the flattened volume."},
     {"avg_pool1d" RUSHLIGHT_MEAN_ARGUMENTS(1) ")", &mean_pool1d, Function, "The mean of each window of rows."},
-    {"avg_pool2d" RUSHLIGHT_MEAN_ARGUMENTS(2) ", int? divisor_override=None)", &mean_pool<2>, NnFunction, "The mean of each window of planes."},
-    {"avg_pool3d" RUSHLIGHT_MEAN_ARGUMENTS(3) ", int? divisor_override=None)", &mean_pool<3>, NnFunction, "The mean of each window of volumes."},
-    {"adaptive_avg_pool1d(Tensor self, int[1] output_size)", &adaptive_mean_pool<1>, Function, "Means of so many windows, as even as may be."},
-    {"adaptive_avg_pool2d(Tensor self, int[2] output_size)", &adaptive_mean_pool<2>, NnFunction, "Means of so many windows, as even as may be."},
-    {"adaptive_avg_pool3d(Tensor self, int[3] output_size)", &adaptive_mean_pool<3>, NnFunction, "Means of so many windows, as even as may be."},
-    {"adaptive_max_pool1d(Tensor self, int[1] output_size)", &adaptive_max_pool<1>, Function, "Maxima of so many windows, as even as may be, and where they stand."},
-    {"adaptive_max_pool2d(Tensor self, int[2] output_size)", &adaptive_max_pool<2>, NnFunction, "Maxima of so many windows, as even as may be, and where they stand."},
-    {"adaptive_max_pool3d(Tensor self, int[3] output_size)", &adaptive_max_pool<3>, NnFunction, "Maxima of so many windows, as even as may be, and where they stand."},
+    {"avg_pool2d" RUSHLIGHT_MEAN_ARGUMENTS(2) ", int? divisor_override=None)", &mean_pool<2>, NnFunction,
+     "The mean of each window of planes."},
+    {"avg_pool3d" RUSHLIGHT_MEAN_ARGUMENTS(3) ", int? divisor_override=None)", &mean_pool<3>, NnFunction,
+     "The mean of each window of volumes."},
+    {"adaptive_avg_pool1d(Tensor self, int[1] output_size)", &adaptive_mean_pool<1>, Function,
+     "Means of so many windows, as even as may be."},
+    {"adaptive_avg_pool2d(Tensor self, int[2] output_size)", &adaptive_mean_pool<2>, NnFunction,
+     "Means of so many windows, as even as may be."},
+    {"adaptive_avg_pool3d(Tensor self, int[3] output_size)", &adaptive_mean_pool<3>, NnFunction,
+     "Means of so many windows, as even as may be."},
+    {"adaptive_max_pool1d(Tensor self, int[1] output_size)", &adaptive_max_pool<1>, Function,
+     "Maxima of so many windows, as even as may be, and where they stand."},
+    {"adaptive_max_pool2d(Tensor self, int[2] output_size)", &adaptive_max_pool<2>, NnFunction,
+     "Maxima of so many windows, as even as may be, and where they stand."},
+    {"adaptive_max_pool3d(Tensor self, int[3] output_size)", &adaptive_max_pool<3>, NnFunction,
+     "Maxima of so many windows, as even as may be, and where they stand."},
 };
 #undef RUSHLIGHT_MAX_ARGUMENTS
 #undef RUSHLIGHT_MEAN_ARGUMENTS

@@ -127,14 +127,16 @@ const Define factories[] = {
     {"randint(int high, int[] size, " RUSHLIGHT_RANDOM, &randint_below, Function | NoGradient,
      "Whole numbers uniform in [low, high)."},
     {"randint(int low, int high, int[] size, " RUSHLIGHT_RANDOM, &randint_between, Function | NoGradient},
-    {"randperm(int n, " RUSHLIGHT_RANDOM, &randperm_op, Function | NoGradient, "A random permutation of 0, ..., n - 1."},
+    {"randperm(int n, " RUSHLIGHT_RANDOM, &randperm_op, Function | NoGradient,
+     "A random permutation of 0, ..., n - 1."},
     {"rand_like(Tensor self, " RUSHLIGHT_RANDOM_LIKE, &rand_like_op, Function | NoGradient,
      "Numbers uniform in [0, 1), shaped like another tensor."},
     {"randn_like(Tensor self, " RUSHLIGHT_RANDOM_LIKE, &randn_like_op, Function | NoGradient,
      "Standard normal numbers, shaped like another tensor."},
     {"randint_like(Tensor self, int high, " RUSHLIGHT_RANDOM_LIKE, &randint_like_below, Function | NoGradient,
      "Whole numbers uniform in [low, high), shaped like another tensor."},
-    {"randint_like(Tensor self, int low, int high, " RUSHLIGHT_RANDOM_LIKE, &randint_like_between, Function | NoGradient},
+    {"randint_like(Tensor self, int low, int high, " RUSHLIGHT_RANDOM_LIKE, &randint_like_between,
+     Function | NoGradient},
 };
 
 }  // namespace

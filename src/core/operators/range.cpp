@@ -12,15 +12,17 @@ namespace {
 DType spaced_type(const char* name, const Scalar& start, const Scalar& end, std::optional<DType> dtype) {
   bool complex = start.kind == Scalar::Complex || end.kind == Scalar::Complex;
   if (!dtype) return complex ? complex_of(default_dtype) : default_dtype;
-  check(!complex || is_complex(*dtype), name, "(): inferred dtype ", info(complex_of(default_dtype)).scalar_name, " can't be safely cast to passed dtype ", info(*dtype).scalar_name);
+  check(!complex || is_complex(*dtype), name, "(): inferred dtype ", info(complex_of(default_dtype)).scalar_name,
+        " can't be safely cast to passed dtype ", info(*dtype).scalar_name);
   return *dtype;
 }
 
 /// The type that the points are computed in: the result's own (halves as floats that are rounded after each operation),
 /// double for integers.
 template <class T>
-using Compute = std::conditional_t<std::is_integral_v<T>, double,
-                                   std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>>;
+using Compute =
+    std::conditional_t<std::is_integral_v<T>, double,
+                       std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>>;
 
 /// Calls to(i, point) for n points from start to end: the first half counted from the start, the rest from the end.
 template <class T, class C, class F>
@@ -34,7 +36,8 @@ void spaced(C start, C end, std::int64_t n, F&& to) {
       for (std::int64_t i = 0; i < n; ++i) {
         const C from = i < n / 2 ? start : end, by = i < n / 2 ? step : -step;
         const Real way = Real(i < n / 2 ? i : n - 1 - i);
-        to(i, C(arithmetic.multiply_add(by.real(), way, from.real()), arithmetic.multiply_add(by.imag(), way, from.imag())));
+        to(i, C(arithmetic.multiply_add(by.real(), way, from.real()),
+                arithmetic.multiply_add(by.imag(), way, from.imag())));
       }
     });
   } else if constexpr (std::is_same_v<C, float> && !std::is_same_v<T, float>) {
@@ -48,7 +51,8 @@ void spaced(C start, C end, std::int64_t n, F&& to) {
     const C step = (end - start) / C(n - 1);
     with_pytorch_arithmetic([&](auto arithmetic) RUSHLIGHT_INLINE_LAMBDA {
       for (std::int64_t i = 0; i < n; ++i)
-        to(i, i < n / 2 ? arithmetic.multiply_add(step, C(i), start) : arithmetic.multiply_add(-step, C(n - 1 - i), end));
+        to(i,
+           i < n / 2 ? arithmetic.multiply_add(step, C(i), start) : arithmetic.multiply_add(-step, C(n - 1 - i), end));
     });
   }
 }
@@ -78,12 +82,14 @@ namespace {
 
 using OptionalType = std::optional<DType>;
 
-TensorRef linspace_op(const Scalar& start, const Scalar& end, std::int64_t steps, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+TensorRef linspace_op(const Scalar& start, const Scalar& end, std::int64_t steps, OptionalType dtype, Layout, Device,
+                      bool requires_grad, bool) {
   return as_leaf(linspace(start, end, steps, spaced_type("torch.linspace", start, end, dtype)), requires_grad);
 }
 
 const Define ranges[] = {
-    {"linspace(Scalar start, Scalar end, int steps, *, " RUSHLIGHT_FACTORY ")", &linspace_op, Function | Out | NoGradient, "Numbers evenly spaced from start to end, both included."},
+    {"linspace(Scalar start, Scalar end, int steps, *, " RUSHLIGHT_FACTORY ")", &linspace_op,
+     Function | Out | NoGradient, "Numbers evenly spaced from start to end, both included."},
 };
 
 }  // namespace

@@ -21,15 +21,19 @@ Reduced::Reduced(const Tensor& t, IntSpan named, bool all_if_empty) {
 
 void Reduced::refuse_empty(const Tensor& t, IntSpan named, const char* operation) const {
   if (t.numel) return;
-  check(!named.empty(), operation, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
-  for (auto d : dims) check_index(t.size(int(d)) != 0, operation, "(): Expected reduction dim ", d, " to have non-zero size.");
+  check(!named.empty(), operation,
+        "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+        "argument.");
+  for (auto d : dims)
+    check_index(t.size(int(d)) != 0, operation, "(): Expected reduction dim ", d, " to have non-zero size.");
 }
 
 TensorRef restored(const Tensor& t, const Dims& kept_sizes) {
   return equal(t.sizes(), kept_sizes) ? TensorRef(const_cast<Tensor*>(&t)) : view(t, kept_sizes);
 }
 
-TensorRef folded(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, const char* operation, const Tensor* centres) {
+TensorRef folded(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, const char* operation,
+                 const Tensor* centres) {
   const Fold& f = fold(kind, t.dtype, operation);
   TensorRef out = empty(r.shape(keepdim), f.state);
   reduce(f, t, r.mask, out->write(), centres ? centres->read() : nullptr);
@@ -39,10 +43,14 @@ TensorRef folded(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim,
 namespace {
 
 /// The input in the type that was asked for, else as it is.
-TensorRef in_type(const Tensor& t, const std::optional<DType>& dtype) { return dtype ? cast(t, *dtype) : TensorRef(const_cast<Tensor*>(&t)); }
+TensorRef in_type(const Tensor& t, const std::optional<DType>& dtype) {
+  return dtype ? cast(t, *dtype) : TensorRef(const_cast<Tensor*>(&t));
+}
 
 /// What a sum or product of a type gives.
-DType total_type(const Tensor& t, const std::optional<DType>& dtype) { return dtype ? *dtype : category(t.dtype) < 2 ? DType::Int64 : t.dtype; }
+DType total_type(const Tensor& t, const std::optional<DType>& dtype) {
+  return dtype ? *dtype : category(t.dtype) < 2 ? DType::Int64 : t.dtype;
+}
 
 /// A fold in its natural type brought to `type`: halves round once, small integers asked for by name wrap around.
 TensorRef total(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, DType type, const char* operation) {
@@ -63,7 +71,8 @@ TensorRef sum(const Tensor& t, IntSpan dims, bool keepdim, std::optional<DType> 
   TensorRef x = convert || (dtype && is_differentiable(t.dtype)) ? cast(t, type) : TensorRef(const_cast<Tensor*>(&t));
   Reduced r(*x, dims);
   TensorRef out = total(FoldKind::Sum, *x, r, keepdim, type, "sum");
-  return record(dims.empty() && !keepdim ? "SumBackward0" : "SumBackward1", std::move(out), {x.get()}, {}, spread(*x, r));
+  return record(dims.empty() && !keepdim ? "SumBackward0" : "SumBackward1", std::move(out), {x.get()}, {},
+                spread(*x, r));
 }
 
 TensorRef mean(const Tensor& t, IntSpan dims, bool keepdim, std::optional<DType> dtype) {
@@ -98,9 +107,13 @@ bool any_true(const Tensor& t) {
 namespace {
 
 TensorRef sum_all(const Tensor& t, std::optional<DType> dtype) { return sum(t, {}, false, dtype); }
-TensorRef sum_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) { return sum(t, dims_of(dim), keepdim, dtype); }
+TensorRef sum_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
+  return sum(t, dims_of(dim), keepdim, dtype);
+}
 TensorRef mean_all(const Tensor& t, std::optional<DType> dtype) { return mean(t, {}, false, dtype); }
-TensorRef mean_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) { return mean(t, dims_of(dim), keepdim, dtype); }
+TensorRef mean_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
+  return mean(t, dims_of(dim), keepdim, dtype);
+}
 
 TensorRef nansum(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
   check(!is_complex(t.dtype), "nansum on CPU does not support complex inputs");
@@ -108,13 +121,16 @@ TensorRef nansum(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, 
   TensorRef x = in_type(t, dtype);
   if (!is_floating(x->dtype)) return sum(*x, dims_of(dim), keepdim, dtype);
   Reduced r(*x, dims_of(dim));
-  return record("NansumBackward0", total(FoldKind::NanSum, *x, r, keepdim, x->dtype, "nansum"), {x.get()}, {save_in(*x, 0)}, [kept = r.kept_sizes](Vjp& v) {
-    v.set(0, where(isnan_of(v.saved(0)), Scalar(0.0), expand(*restored(*v.grad(), kept), v.saved(0)->sizes())));
-  });
+  return record(
+      "NansumBackward0", total(FoldKind::NanSum, *x, r, keepdim, x->dtype, "nansum"), {x.get()}, {save_in(*x, 0)},
+      [kept = r.kept_sizes](Vjp& v) {
+        v.set(0, where(isnan_of(v.saved(0)), Scalar(0.0), expand(*restored(*v.grad(), kept), v.saved(0)->sizes())));
+      });
 }
 
 TensorRef nanmean(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
-  check(is_floating(t.dtype) || is_complex(t.dtype), "nanmean(): expected input to have floating point or complex dtype but got ", info(t.dtype).scalar_name);
+  check(is_floating(t.dtype) || is_complex(t.dtype),
+        "nanmean(): expected input to have floating point or complex dtype but got ", info(t.dtype).scalar_name);
   TensorRef count;
   {
     GradScope off(false);
@@ -134,18 +150,25 @@ TensorRef all_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim
   return question(FoldKind::All, t, Reduced(t, dims_of(dim), !dim), keepdim, "all");
 }
 
-TensorRef count_nonzero(const Tensor& t, const std::optional<Dims>& dim) { return folded(FoldKind::Count, t, Reduced(t, dims_of(dim)), false, "count_nonzero"); }
+TensorRef count_nonzero(const Tensor& t, const std::optional<Dims>& dim) {
+  return folded(FoldKind::Count, t, Reduced(t, dims_of(dim)), false, "count_nonzero");
+}
 
 const Define reductions[] = {
     {"sum(Tensor self, *, dtype? dtype=None)", &sum_all, Both | Out, "The sum of all elements, or over dimensions."},
     {"sum(Tensor self, int[]? dim, bool keepdim=False, *, dtype? dtype=None)", &sum_dims, Both | Out},
     {"mean(Tensor self, *, dtype? dtype=None)", &mean_all, Both | Out, "The mean of all elements, or over dimensions."},
     {"mean(Tensor self, int[]? dim, bool keepdim=False, *, dtype? dtype=None)", &mean_dims, Both | Out},
-    {"nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", &nansum, Both | Out, "The sum over dimensions of what is not NaN."},
-    {"nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", &nanmean, Both | Out, "The mean over dimensions of what is not NaN."},
-    {"any(Tensor self, int[]? dim=None, bool keepdim=False)", &any_dims, Both | Out | NoGradient, "Is any element not zero? Over all elements or over dimensions."},
-    {"all(Tensor self, int[]? dim=None, bool keepdim=False)", &all_dims, Both | Out | NoGradient, "Are all elements not zero? Over all elements or over dimensions."},
-    {"count_nonzero(Tensor self, int[]? dim=None)", &count_nonzero, Both | NoGradient, "How many elements are not zero, over all or over dimensions."},
+    {"nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", &nansum, Both | Out,
+     "The sum over dimensions of what is not NaN."},
+    {"nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", &nanmean, Both | Out,
+     "The mean over dimensions of what is not NaN."},
+    {"any(Tensor self, int[]? dim=None, bool keepdim=False)", &any_dims, Both | Out | NoGradient,
+     "Is any element not zero? Over all elements or over dimensions."},
+    {"all(Tensor self, int[]? dim=None, bool keepdim=False)", &all_dims, Both | Out | NoGradient,
+     "Are all elements not zero? Over all elements or over dimensions."},
+    {"count_nonzero(Tensor self, int[]? dim=None)", &count_nonzero, Both | NoGradient,
+     "How many elements are not zero, over all or over dimensions."},
 };
 
 }  // namespace

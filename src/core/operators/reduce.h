@@ -10,11 +10,11 @@ namespace rushlight {
 
 /// The dimensions that a reduction takes away, and the shapes of its result.
 struct Reduced {
-  std::uint64_t mask = 0;    ///< a bit per dimension
-  Dims dims;                 ///< ascending
-  Dims kept_sizes;           ///< 1 at reduced dimensions
-  Dims sizes;                ///< without them
-  std::int64_t count = 1;    ///< elements that become one
+  std::uint64_t mask = 0;  ///< a bit per dimension
+  Dims dims;               ///< ascending
+  Dims kept_sizes;         ///< 1 at reduced dimensions
+  Dims sizes;              ///< without them
+  std::int64_t count = 1;  ///< elements that become one
 
   /// `dims` wrapped and without repetition; all dimensions where none are named and `all_if_empty`.
   Reduced(const Tensor& t, IntSpan dims, bool all_if_empty = true);
@@ -30,7 +30,8 @@ inline IntSpan dims_of(const std::optional<Dims>& dim) { return dim ? IntSpan(*d
 TensorRef restored(const Tensor& t, const Dims& kept_sizes);
 
 /// The fold over r's dimensions, in the fold's own type and without history.
-TensorRef folded(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, const char* operation, const Tensor* centres = nullptr);
+TensorRef folded(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, const char* operation,
+                 const Tensor* centres = nullptr);
 
 // over all dimensions where `dims` is empty; recorded
 

@@ -19,9 +19,12 @@ std::string_view trim(std::string_view s) {
 
 ArgType type_of(std::string_view name, std::string_view signature) {
   static const std::pair<std::string_view, ArgType> names[] = {
-      {"Tensor", ArgType::Tensor}, {"Tensor[]", ArgType::Tensors}, {"Scalar", ArgType::Scalar}, {"int", ArgType::Int},
-      {"int[]", ArgType::Ints},    {"bool", ArgType::Bool},        {"float", ArgType::Float},   {"dtype", ArgType::DType},
-      {"str", ArgType::String},    {"device", ArgType::Device},    {"layout", ArgType::Layout}, {"memory_format", ArgType::MemoryFormat},
+      {"Tensor", ArgType::Tensor},       {"Tensor[]", ArgType::Tensors},
+      {"Scalar", ArgType::Scalar},       {"int", ArgType::Int},
+      {"int[]", ArgType::Ints},          {"bool", ArgType::Bool},
+      {"float", ArgType::Float},         {"dtype", ArgType::DType},
+      {"str", ArgType::String},          {"device", ArgType::Device},
+      {"layout", ArgType::Layout},       {"memory_format", ArgType::MemoryFormat},
       {"generator", ArgType::Generator}, {"object", ArgType::Object},
   };
   for (auto& [text, type] : names)
@@ -33,19 +36,27 @@ void parse_default(Param& p, std::string_view signature) {
   const std::string& text = p.default_text;
   p.default_none = text == "None";
   if (p.default_none) {
-    check(p.optional || p.type == ArgType::Generator || p.type == ArgType::Device || p.type == ArgType::Layout || p.type == ArgType::MemoryFormat,
+    check(p.optional || p.type == ArgType::Generator || p.type == ArgType::Device || p.type == ArgType::Layout ||
+              p.type == ArgType::MemoryFormat,
           "the signature '", signature, "' gives None to '", p.name, "', which is not optional");
     return;
   }
   switch (p.type) {
-    case ArgType::Bool: p.default_number = Scalar(text == "True"); break;
-    case ArgType::Int: p.default_number = Scalar(std::int64_t(std::stoll(text))); break;
-    case ArgType::Float: p.default_number = Scalar(std::stod(text)); break;
+    case ArgType::Bool:
+      p.default_number = Scalar(text == "True");
+      break;
+    case ArgType::Int:
+      p.default_number = Scalar(std::int64_t(std::stoll(text)));
+      break;
+    case ArgType::Float:
+      p.default_number = Scalar(std::stod(text));
+      break;
     case ArgType::Scalar:
       if (text == "True" || text == "False")
         p.default_number = Scalar(text == "True");
       else
-        p.default_number = text.find_first_of(".en") == text.npos ? Scalar(std::int64_t(std::stoll(text))) : Scalar(std::stod(text));
+        p.default_number =
+            text.find_first_of(".en") == text.npos ? Scalar(std::int64_t(std::stoll(text))) : Scalar(std::stod(text));
       break;
     case ArgType::Ints:
       if (text[0] == '[') {
@@ -59,8 +70,11 @@ void parse_default(Param& p, std::string_view signature) {
         for (int i = 0; i < std::max(p.expand, 1); ++i) p.default_ints.push_back(std::stoll(text));
       }
       break;
-    case ArgType::String: p.default_text = text.substr(1, text.size() - 2); break;
-    default: fail("the signature '", signature, "' has a default for '", p.name, "' that cannot be read");
+    case ArgType::String:
+      p.default_text = text.substr(1, text.size() - 2);
+      break;
+    default:
+      fail("the signature '", signature, "' has a default for '", p.name, "' that cannot be read");
   }
 }
 
@@ -91,8 +105,9 @@ Param parse_param(std::string_view text, std::string_view signature) {
 
 }  // namespace
 
-Operator& define_operator(std::string_view signature, unsigned forms, const char* doc, Result (*call)(const Overload&, Value*), void (*function)(),
-                          std::vector<std::string> fields, std::string returns) {
+Operator& define_operator(std::string_view signature, unsigned forms, const char* doc,
+                          Result (*call)(const Overload&, Value*), void (*function)(), std::vector<std::string> fields,
+                          std::string returns) {
   auto open = signature.find('('), close = signature.rfind(')');
   check(open != signature.npos && close != signature.npos, "the signature '", signature, "' has no parameter list");
   std::string name(trim(signature.substr(0, open)));
@@ -107,7 +122,8 @@ Operator& define_operator(std::string_view signature, unsigned forms, const char
   while (!trim(inside).empty()) {
     std::size_t end = 0;
     int depth = 0;
-    for (; end < inside.size() && (inside[end] != ',' || depth); ++end) depth += inside[end] == '(' || inside[end] == '[' ? 1 : inside[end] == ')' || inside[end] == ']' ? -1 : 0;
+    for (; end < inside.size() && (inside[end] != ',' || depth); ++end)
+      depth += inside[end] == '(' || inside[end] == '[' ? 1 : inside[end] == ')' || inside[end] == ']' ? -1 : 0;
     auto part = trim(inside.substr(0, end));
     inside = end < inside.size() ? inside.substr(end + 1) : std::string_view();
     if (part == "*") {

@@ -29,21 +29,25 @@ void scan_lines(const Tensor& t, Tensor& out, int dim, bool reverse, F&& f) {
   auto* from = x->read_as<T>();
   auto* to = out.write_as<T>();
   if (x->numel == 0) return;
-  parallel_for(b.outer, std::max<std::int64_t>(1, (1 << 14) / (b.n * b.inner)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t o = begin; o < end; ++o) {
-      std::int64_t at = o * b.n * b.inner + (reverse ? (b.n - 1) * b.inner : 0), step = reverse ? -b.inner : b.inner;
-      f(Lines<const T>{from + at, step, 1}, Lines<T>{to + at, step, 1}, b.n, b.inner);
-    }
-  });
+  parallel_for(b.outer, std::max<std::int64_t>(1, (1 << 14) / (b.n * b.inner)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t o = begin; o < end; ++o) {
+                   std::int64_t at = o * b.n * b.inner + (reverse ? (b.n - 1) * b.inner : 0),
+                                step = reverse ? -b.inner : b.inner;
+                   f(Lines<const T>{from + at, step, 1}, Lines<T>{to + at, step, 1}, b.n, b.inner);
+                 }
+               });
 }
 
 TensorRef running_sum(const Tensor& t, int dim, bool reverse) {
   TensorRef out = empty(t.sizes(), t.dtype);
   visit_dtype(t.dtype, [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>)
-      scan_lines<T>(t, *out, dim, reverse, [](auto in, auto to, std::int64_t n, std::int64_t count) { cumsum_lines<T>(in, to, n, count); });
+      scan_lines<T>(t, *out, dim, reverse,
+                    [](auto in, auto to, std::int64_t n, std::int64_t count) { cumsum_lines<T>(in, to, n, count); });
   });
-  return record("CumsumBackward0", std::move(out), {&t}, {}, [dim, reverse](Vjp& v) { v.set(0, running_sum(*v.grad(), dim, !reverse)); });
+  return record("CumsumBackward0", std::move(out), {&t}, {},
+                [dim, reverse](Vjp& v) { v.set(0, running_sum(*v.grad(), dim, !reverse)); });
 }
 
 /// `t` moved by one place along `dim` (forward: towards greater indices), zeros coming in.
@@ -63,7 +67,8 @@ TensorRef recurrence(const Tensor& g, const Tensor& a, int dim, bool reverse) {
     scan_lines<T>(g, *out, dim, reverse, [&](auto in, auto to, std::int64_t n, std::int64_t count) {
       Lines<const T> by{base + (to.data - origin), in.stride, 1};
       for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t j = 0; j < count; ++j) to.at(j, i) = i ? T(in.at(j, i) + by.at(j, i) * to.at(j, i - 1)) : in.at(j, i);
+        for (std::int64_t j = 0; j < count; ++j)
+          to.at(j, i) = i ? T(in.at(j, i) + by.at(j, i) * to.at(j, i - 1)) : in.at(j, i);
     });
   });
   static PointwiseOp& times = pointwise_op("mul");
@@ -74,7 +79,9 @@ TensorRef recurrence(const Tensor& g, const Tensor& a, int dim, bool reverse) {
   });
 }
 
-DType scan_type(const Tensor& t, std::optional<DType> dtype) { return dtype ? *dtype : category(t.dtype) < 2 ? DType::Int64 : t.dtype; }
+DType scan_type(const Tensor& t, std::optional<DType> dtype) {
+  return dtype ? *dtype : category(t.dtype) < 2 ? DType::Int64 : t.dtype;
+}
 
 /// A 0-d tensor is scanned as a line of one.
 template <class F>
@@ -84,14 +91,16 @@ TensorRef as_line(const Tensor& t, int dim, F&& f) {
 }
 
 TensorRef cumsum(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) {
-  return as_line(*cast(t, scan_type(t, dtype)), wrap_dim(dim, t.ndim), [](const Tensor& x, int d) { return running_sum(x, d, false); });
+  return as_line(*cast(t, scan_type(t, dtype)), wrap_dim(dim, t.ndim),
+                 [](const Tensor& x, int d) { return running_sum(x, d, false); });
 }
 
 TensorRef running_product(const Tensor& t, int dim, bool reverse) {
   TensorRef out = empty(t.sizes(), t.dtype);
   visit_dtype(t.dtype, [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>)
-      scan_lines<T>(t, *out, dim, reverse, [](auto in, auto to, std::int64_t n, std::int64_t count) { cumprod_lines<T>(in, to, n, count); });
+      scan_lines<T>(t, *out, dim, reverse,
+                    [](auto in, auto to, std::int64_t n, std::int64_t count) { cumprod_lines<T>(in, to, n, count); });
   });
   if (t.numel == 0) return record("CumprodBackward0", out, {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
   static PointwiseOp& times = pointwise_op("mul");
@@ -103,21 +112,27 @@ TensorRef running_product(const Tensor& t, int dim, bool reverse) {
 }
 
 TensorRef cumprod(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) {
-  return as_line(*cast(t, scan_type(t, dtype)), wrap_dim(dim, t.ndim), [](const Tensor& x, int d) { return running_product(x, d, false); });
+  return as_line(*cast(t, scan_type(t, dtype)), wrap_dim(dim, t.ndim),
+                 [](const Tensor& x, int d) { return running_product(x, d, false); });
 }
 
 TensorRef running_logsumexp(const Tensor& t, int dim) {
   check(is_floating(t.dtype), "logcumsumexp(): expected a floating point tensor, got ", name(t.dtype));
   TensorRef out = empty(t.sizes(), t.dtype);
   visit_dtype(t.dtype, [&]<class T>() {
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-      scan_lines<T>(t, *out, dim, false, [](auto in, auto to, std::int64_t n, std::int64_t count) { logcumsumexp_lines<T>(in, to, n, count); });
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> ||
+                  std::is_same_v<T, BFloat16>)
+      scan_lines<T>(t, *out, dim, false, [](auto in, auto to, std::int64_t n, std::int64_t count) {
+        logcumsumexp_lines<T>(in, to, n, count);
+      });
   });
   if (t.numel == 0) return record("LogcumsumexpBackward0", out, {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
   static PointwiseOp &times = pointwise_op("mul"), &minus = pointwise_op("sub"), &exponential = pointwise_op("exp");
   return record("LogcumsumexpBackward0", out, {&t}, {save_in(t, 0), save_out(out)}, [dim](Vjp& v) {
     TensorRef x = v.saved(0), y = v.saved(1);
-    auto ratio = [](const TensorRef& a, const TensorRef& b) { return pointwise(exponential, {Operand(pointwise(minus, {Operand(a), Operand(b)}))}); };
+    auto ratio = [](const TensorRef& a, const TensorRef& b) {
+      return pointwise(exponential, {Operand(pointwise(minus, {Operand(a), Operand(b)}))});
+    };
     TensorRef decay = ratio(y, shifted(*y, dim, false, 0));  // never over 1: y rises
     TensorRef r = recurrence(*v.grad(), *decay, dim, true);
     v.set(0, pointwise(times, {Operand(ratio(x, y)), Operand(r)}));
@@ -140,13 +155,18 @@ std::tuple<TensorRef, TensorRef> running_extreme(const char* name, const Tensor&
     });
   });
   if (is_differentiable(t.dtype))
-    values = record(name, std::move(values), {&t}, {save_other(places)},
-                    [dim, from = Dims(t.sizes())](Vjp& v) { v.set(0, scatter_along(*v.grad(), from, dim, *v.saved(0))); });
+    values = record(name, std::move(values), {&t}, {save_other(places)}, [dim, from = Dims(t.sizes())](Vjp& v) {
+      v.set(0, scatter_along(*v.grad(), from, dim, *v.saved(0)));
+    });
   return {values, places};
 }
 
-std::tuple<TensorRef, TensorRef> cummax(const Tensor& t, std::int64_t dim) { return running_extreme("CummaxBackward0", t, dim, true); }
-std::tuple<TensorRef, TensorRef> cummin(const Tensor& t, std::int64_t dim) { return running_extreme("CumminBackward0", t, dim, false); }
+std::tuple<TensorRef, TensorRef> cummax(const Tensor& t, std::int64_t dim) {
+  return running_extreme("CummaxBackward0", t, dim, true);
+}
+std::tuple<TensorRef, TensorRef> cummin(const Tensor& t, std::int64_t dim) {
+  return running_extreme("CumminBackward0", t, dim, false);
+}
 
 TensorRef diff(const Tensor& t, std::int64_t n, std::int64_t dim_, const Tensor* prepend, const Tensor* append) {
   check(n >= 0, "order must be non-negative but got ", n);
@@ -167,16 +187,24 @@ TensorRef diff(const Tensor& t, std::int64_t n, std::int64_t dim_, const Tensor*
 const std::vector<std::string> fields = {"values", "indices"};
 
 const Define scans[] = {
-    {"cumsum(Tensor self, int dim, *, dtype? dtype=None)", &cumsum, Both | Inplace | Out, "Running sums along a dimension."},
-    {"cumprod(Tensor self, int dim, *, dtype? dtype=None)", &cumprod, Both | Inplace | Out, "Running products along a dimension."},
-    {"logcumsumexp(Tensor self, int dim)", &logcumsumexp, Both | Out, "log of the running sums of exp, without overflow."},
-    {"cummax(Tensor self, int dim)", &cummax, Both | Out, "Running maxima along a dimension, and their places.", fields},
-    {"cummin(Tensor self, int dim)", &cummin, Both | Out, "Running minima along a dimension, and their places.", fields},
-    {"diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None)", &diff, Both | Out, "Differences of neighbours along a dimension, n times."},
+    {"cumsum(Tensor self, int dim, *, dtype? dtype=None)", &cumsum, Both | Inplace | Out,
+     "Running sums along a dimension."},
+    {"cumprod(Tensor self, int dim, *, dtype? dtype=None)", &cumprod, Both | Inplace | Out,
+     "Running products along a dimension."},
+    {"logcumsumexp(Tensor self, int dim)", &logcumsumexp, Both | Out,
+     "log of the running sums of exp, without overflow."},
+    {"cummax(Tensor self, int dim)", &cummax, Both | Out, "Running maxima along a dimension, and their places.",
+     fields},
+    {"cummin(Tensor self, int dim)", &cummin, Both | Out, "Running minima along a dimension, and their places.",
+     fields},
+    {"diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None)", &diff, Both | Out,
+     "Differences of neighbours along a dimension, n times."},
 };
 
 }  // namespace
 
-TensorRef exclusive_products(const Tensor& t, int dim, bool reverse) { return shifted(*running_product(t, dim, reverse), dim, !reverse, 1); }
+TensorRef exclusive_products(const Tensor& t, int dim, bool reverse) {
+  return shifted(*running_product(t, dim, reverse), dim, !reverse, 1);
+}
 
 }  // namespace rushlight

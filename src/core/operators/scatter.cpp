@@ -79,8 +79,8 @@ void check_gather(const Tensor& t, const Tensor& index, int dim) {
   check(rank_of(index) == rank_of(t), "Index tensor must have the same number of dimensions as input tensor");
   Shape a(t), i(index);
   for (int d = 0; d < i.sizes.size(); ++d)
-    check(d == dim || i.sizes[d] <= a.sizes[d], "Size does not match at dimension ", d, " expected index ", to_string(index.sizes()), " to be no larger than self ",
-          to_string(t.sizes()), " apart from dimension ", dim);
+    check(d == dim || i.sizes[d] <= a.sizes[d], "Size does not match at dimension ", d, " expected index ",
+          to_string(index.sizes()), " to be no larger than self ", to_string(t.sizes()), " apart from dimension ", dim);
 }
 
 /// The same for scattering, where the source must cover the index.
@@ -88,18 +88,20 @@ void check_scatter(const Tensor& t, const Tensor& index, int dim, const Tensor* 
   check(!source || t.dtype == source->dtype, "scatter(): Expected self.dtype to be equal to src.dtype");
   if (index.numel == 0) return;
   check(rank_of(index) == rank_of(t), "Index tensor must have the same number of dimensions as self tensor");
-  check(!source || rank_of(*source) == rank_of(index), "Index tensor must have the same number of dimensions as src tensor");
+  check(!source || rank_of(*source) == rank_of(index),
+        "Index tensor must have the same number of dimensions as src tensor");
   Shape a(t), i(index);
   bool fits = true;
   for (int d = 0; d < i.sizes.size(); ++d) fits = fits && (d == dim || i.sizes[d] <= a.sizes[d]);
   if (!source) {
-    check(fits, "Expected index ", to_string(index.sizes()), " to be no larger than self ", to_string(t.sizes()), " apart from dimension ", dim);
+    check(fits, "Expected index ", to_string(index.sizes()), " to be no larger than self ", to_string(t.sizes()),
+          " apart from dimension ", dim);
     return;
   }
   Shape s(*source);
   for (int d = 0; d < i.sizes.size(); ++d) fits = fits && i.sizes[d] <= s.sizes[d];
-  check(fits, "Expected index ", to_string(index.sizes()), " to be no larger than self ", to_string(t.sizes()), " apart from dimension ", dim,
-        " and to be no larger size than src ", to_string(source->sizes()));
+  check(fits, "Expected index ", to_string(index.sizes()), " to be no larger than self ", to_string(t.sizes()),
+        " apart from dimension ", dim, " and to be no larger size than src ", to_string(source->sizes()));
 }
 
 /// The part of a source that an index of these sizes covers; a view, so that the rest gets a gradient of zeros.
@@ -197,9 +199,15 @@ TensorRef scatter_sum(Target target, std::int64_t dim_, const Tensor& index_, co
 
 }  // namespace
 
-TensorRef scatter(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source) { return scatter_source(t, dim, index, source); }
-TensorRef scatter(const Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value) { return scatter_number(t, dim, index, value); }
-TensorRef scatter_add(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source) { return scatter_sum(t, dim, index, source); }
+TensorRef scatter(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source) {
+  return scatter_source(t, dim, index, source);
+}
+TensorRef scatter(const Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value) {
+  return scatter_number(t, dim, index, value);
+}
+TensorRef scatter_add(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source) {
+  return scatter_sum(t, dim, index, source);
+}
 
 // ---- reductions
 
@@ -221,7 +229,8 @@ Scalar identity_of(Reduction r, DType dtype) {
   if (r == Reduction::Product) return 1;
   if (r != Reduction::Largest && r != Reduction::Smallest) return 0;
   bool low = r == Reduction::Largest;
-  if (category(dtype) >= 2) return low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  if (category(dtype) >= 2)
+    return low ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   return visit_dtype(dtype, [&]<class T>() -> Scalar {
     if constexpr (std::is_integral_v<T>)
       return Scalar(std::int64_t(low ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max()));
@@ -248,7 +257,10 @@ void reduce_into(Tensor& to, int dim, const Tensor& index, const Tensor& source,
     identity_of(r, to.dtype).store(to.dtype, element);
     scatter_lines(lines_of(to, index, element, nullptr, dim), to.dtype, Scatter::Assign);
   }
-  Scatter op = r == Reduction::Product ? Scatter::Multiply : r == Reduction::Largest ? Scatter::Larger : r == Reduction::Smallest ? Scatter::Smaller : Scatter::Add;
+  Scatter op = r == Reduction::Product    ? Scatter::Multiply
+               : r == Reduction::Largest  ? Scatter::Larger
+               : r == Reduction::Smallest ? Scatter::Smaller
+                                          : Scatter::Add;
   scatter_lines(lines_of(to, index, source, dim), to.dtype, op);
   if (r != Reduction::Mean) return;
   GradScope off(false);
@@ -276,10 +288,13 @@ Gradients product_vjp(const Meeting& r) {
   TensorRef is_zero = named("eq", {Operand(r.source), Operand(Scalar(0))}), lone_zero;
   {
     GradScope off(false);
-    TensorRef met = scatter_add(*zeros(r.self->sizes(), r.source->dtype), r.dim, *r.index, *cast(*is_zero, r.source->dtype));
-    lone_zero = named("logical_and", {Operand(is_zero), Operand(named("eq", {Operand(r.at_index(met)), Operand(Scalar(1))}))});
+    TensorRef met =
+        scatter_add(*zeros(r.self->sizes(), r.source->dtype), r.dim, *r.index, *cast(*is_zero, r.source->dtype));
+    lone_zero =
+        named("logical_and", {Operand(is_zero), Operand(named("eq", {Operand(r.at_index(met)), Operand(Scalar(1))}))});
   }
-  TensorRef without_zero = scatter_reduce(*r.self, r.dim, *r.index, *masked_fill(*r.source, *lone_zero, 1), "prod", r.include_self);
+  TensorRef without_zero =
+      scatter_reduce(*r.self, r.dim, *r.index, *masked_fill(*r.source, *lone_zero, 1), "prod", r.include_self);
   TensorRef at_lone = r.at_index(named("mul", {Operand(r.g), Operand(without_zero)}));
   TensorRef elsewhere = r.at_index(named("mul", {Operand(r.g), Operand(r.result)}));
   elsewhere = named("div", {Operand(elsewhere), Operand(masked_fill(*r.source, *is_zero, 1))});
@@ -297,13 +312,16 @@ Gradients extreme_vjp(const Meeting& r) {
     share = scatter_add(*self_is, r.dim, *r.index, *source_is);
   }
   TensorRef each = named("div", {Operand(r.g), Operand(share)});
-  return {named("mul", {Operand(each), Operand(self_is)}), named("mul", {Operand(r.at_index(each)), Operand(source_is)})};
+  return {named("mul", {Operand(each), Operand(self_is)}),
+          named("mul", {Operand(r.at_index(each)), Operand(source_is)})};
 }
 
 Gradients reduction_vjp(Reduction kind, const Meeting& r) {
   switch (kind) {
-    case Reduction::Sum: return {r.g, r.at_index(r.g)};
-    case Reduction::Product: return product_vjp(r);
+    case Reduction::Sum:
+      return {r.g, r.at_index(r.g)};
+    case Reduction::Product:
+      return product_vjp(r);
     case Reduction::Mean: {
       TensorRef count;
       {
@@ -313,11 +331,13 @@ Gradients reduction_vjp(Reduction kind, const Meeting& r) {
       TensorRef each = named("div", {Operand(r.g), Operand(count)});
       return {each, r.at_index(each)};
     }
-    default: return extreme_vjp(r);
+    default:
+      return extreme_vjp(r);
   }
 }
 
-TensorRef reduce_to(const char* name, Target target, std::int64_t dim_, const Tensor& index_, const Tensor& whole, const std::string& how, bool include_self) {
+TensorRef reduce_to(const char* name, Target target, std::int64_t dim_, const Tensor& index_, const Tensor& whole,
+                    const std::string& how, bool include_self) {
   Tensor& self = target.self;
   Reduction kind = reduction_of(how);
   int dim = wrap_dim(dim_, self.ndim);
@@ -346,7 +366,9 @@ TensorRef reduce_to(const char* name, Target target, std::int64_t dim_, const Te
   TensorRef result = copy_of(self);
   reduce_into(*result, dim, *index, *source, kind, include_self);
   if (!target.inplace)
-    return records ? record(name, result, {&self, source.get()}, {save_other(index), save_in(self, 0), save_in(*source, 1), save_out(result)}, derivative) : result;
+    return records ? record(name, result, {&self, source.get()},
+                            {save_other(index), save_in(self, 0), save_in(*source, 1), save_out(result)}, derivative)
+                   : result;
   TensorRef old = copy_of(self);  // the derivative reads the old numbers
   Save saves[] = {save_other(index), save_in(*old, 0), save_in(*source, 1), save_other(result)};
   auto node = Ref<Node>::adopt(make_lambda_node(name, inputs, saves, 1, derivative));
@@ -357,7 +379,8 @@ TensorRef reduce_to(const char* name, Target target, std::int64_t dim_, const Te
 
 }  // namespace
 
-TensorRef scatter_reduce(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source, const std::string& reduce, bool include_self) {
+TensorRef scatter_reduce(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source,
+                         const std::string& reduce, bool include_self) {
   return reduce_to("ScatterReduceBackward0", t, dim, index, source, reduce, include_self);
 }
 
@@ -366,51 +389,72 @@ TensorRef scatter_reduce(const Tensor& t, std::int64_t dim, const Tensor& index,
 namespace {
 
 TensorRef gather_op(const Tensor& t, std::int64_t dim, const Tensor& index, bool sparse_grad) {
-  if (sparse_grad) fail(ErrorKind::NotImplemented, "gather(): sparse_grad=True is not available: gradients are strided");
+  if (sparse_grad)
+    fail(ErrorKind::NotImplemented, "gather(): sparse_grad=True is not available: gradients are strided");
   return gather(t, dim, index);
 }
 
-TensorRef scatter_source_op(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src) { return scatter(t, dim, index, src); }
-TensorRef scatter_number_op(const Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value) { return scatter(t, dim, index, value); }
-TensorRef scatter_source_(Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src) { return scatter_source({t, "scatter_"}, dim, index, src); }
-TensorRef scatter_number_(Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value) { return scatter_number({t, "scatter_"}, dim, index, value); }
-TensorRef scatter_add_(Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src) { return scatter_sum({t, "scatter_add_"}, dim, index, src); }
+TensorRef scatter_source_op(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src) {
+  return scatter(t, dim, index, src);
+}
+TensorRef scatter_number_op(const Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value) {
+  return scatter(t, dim, index, value);
+}
+TensorRef scatter_source_(Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src) {
+  return scatter_source({t, "scatter_"}, dim, index, src);
+}
+TensorRef scatter_number_(Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value) {
+  return scatter_number({t, "scatter_"}, dim, index, value);
+}
+TensorRef scatter_add_(Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src) {
+  return scatter_sum({t, "scatter_add_"}, dim, index, src);
+}
 
 /// scatter(reduce="add" or "multiply"), the older form of scatter_reduce.
 const char* older_reduction(const std::string& reduce) {
   check(reduce == "add" || reduce == "multiply", "reduce argument must be either add or multiply.");
   return reduce == "add" ? "sum" : "prod";
 }
-TensorRef scatter_with(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce) {
+TensorRef scatter_with(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src,
+                       const std::string& reduce) {
   return scatter_reduce(t, dim, index, src, older_reduction(reduce), true);
 }
-TensorRef scatter_with_number(const Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value, const std::string& reduce) {
+TensorRef scatter_with_number(const Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value,
+                              const std::string& reduce) {
   check_fits(value, t.dtype);
   return scatter_reduce(t, dim, index, *full(index.sizes(), value, t.dtype), older_reduction(reduce), true);
 }
-TensorRef scatter_with_(Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce) {
+TensorRef scatter_with_(Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src,
+                        const std::string& reduce) {
   return reduce_to("ScatterReduceBackward0", {t, "scatter_"}, dim, index, src, older_reduction(reduce), true);
 }
-TensorRef scatter_with_number_(Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value, const std::string& reduce) {
+TensorRef scatter_with_number_(Tensor& t, std::int64_t dim, const Tensor& index, const Scalar& value,
+                               const std::string& reduce) {
   check_fits(value, t.dtype);
-  return reduce_to("ScatterReduceBackward0", {t, "scatter_"}, dim, index, *full(index.sizes(), value, t.dtype), older_reduction(reduce), true);
+  return reduce_to("ScatterReduceBackward0", {t, "scatter_"}, dim, index, *full(index.sizes(), value, t.dtype),
+                   older_reduction(reduce), true);
 }
-TensorRef scatter_reduce_(Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce, bool include_self) {
+TensorRef scatter_reduce_(Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& src,
+                          const std::string& reduce, bool include_self) {
   return reduce_to("ScatterReduceBackward0", {t, "scatter_reduce_"}, dim, index, src, reduce, include_self);
 }
 
 /// index_reduce: scatter_reduce with a vector of places.
-TensorRef index_reduce_to(Target target, std::int64_t dim_, const Tensor& index, const Tensor& source, const std::string& reduce, bool include_self) {
-  check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin", "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
+TensorRef index_reduce_to(Target target, std::int64_t dim_, const Tensor& index, const Tensor& source,
+                          const std::string& reduce, bool include_self) {
+  check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
+        "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
   int dim = wrap_dim(dim_, target.self.ndim);
-  check_index(index.ndim <= 1, "index_reduce(): Index is supposed to be a vector, but got dim: ", int(index.ndim), " with type: ", info(index.dtype).scalar_name, " and size: ",
-              to_string(index.sizes()));
-  check(index.dtype == DType::Int64 || index.dtype == DType::Int32, "index_reduce(): Expected dtype int32/int64 for index but got: ", info(index.dtype).scalar_name);
-  check(target.self.dtype == source.dtype, "index_reduce(): self (", info(target.self.dtype).scalar_name, ") and source (", info(source.dtype).scalar_name,
-        ") must have the same scalar type");
-  check(source.ndim == 0 || dim < source.ndim, "index_reduce(): Indexing dim ", dim, " is out of bounds of the source tensor with dim ", int(source.ndim));
-  check(index.numel == (source.ndim ? source.size(dim) : 1), "index_reduce(): Number of indices (", index.numel, ") should be equal to source.size(dim): (",
-        source.ndim ? source.size(dim) : 1, "), for dim: ", dim);
+  check_index(index.ndim <= 1, "index_reduce(): Index is supposed to be a vector, but got dim: ", int(index.ndim),
+              " with type: ", info(index.dtype).scalar_name, " and size: ", to_string(index.sizes()));
+  check(index.dtype == DType::Int64 || index.dtype == DType::Int32,
+        "index_reduce(): Expected dtype int32/int64 for index but got: ", info(index.dtype).scalar_name);
+  check(target.self.dtype == source.dtype, "index_reduce(): self (", info(target.self.dtype).scalar_name,
+        ") and source (", info(source.dtype).scalar_name, ") must have the same scalar type");
+  check(source.ndim == 0 || dim < source.ndim, "index_reduce(): Indexing dim ", dim,
+        " is out of bounds of the source tensor with dim ", int(source.ndim));
+  check(index.numel == (source.ndim ? source.size(dim) : 1), "index_reduce(): Number of indices (", index.numel,
+        ") should be equal to source.size(dim): (", source.ndim ? source.size(dim) : 1, "), for dim: ", dim);
   Dims lone(source.ndim, 1);
   if (source.ndim) lone[dim] = index.numel;
   TensorRef places;
@@ -420,18 +464,22 @@ TensorRef index_reduce_to(Target target, std::int64_t dim_, const Tensor& index,
   }
   return reduce_to("IndexReduceBackward0", target, dim, *places, source, reduce, include_self);
 }
-TensorRef index_reduce(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source, const std::string& reduce, bool include_self) {
+TensorRef index_reduce(const Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source,
+                       const std::string& reduce, bool include_self) {
   return index_reduce_to(t, dim, index, source, reduce, include_self);
 }
-TensorRef index_reduce_(Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source, const std::string& reduce, bool include_self) {
+TensorRef index_reduce_(Tensor& t, std::int64_t dim, const Tensor& index, const Tensor& source,
+                        const std::string& reduce, bool include_self) {
   return index_reduce_to({t, "index_reduce_"}, dim, index, source, reduce, include_self);
 }
 
 TensorRef take_along_dim(const Tensor& t, const Tensor& index, std::optional<std::int64_t> dim_) {
-  check(index.dtype == DType::Int64, "torch.take_along_dim(): dtype of indices should be Long but got ", info(index.dtype).scalar_name);
+  check(index.dtype == DType::Int64, "torch.take_along_dim(): dtype of indices should be Long but got ",
+        info(index.dtype).scalar_name);
   if (!dim_) return gather(*reshape(t, Dims{-1}), 0, *reshape(index, Dims{-1}));
-  check(t.ndim == index.ndim, "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ", int(t.ndim), " dimensions for input, and ",
-        int(index.ndim), " dimensions for indices");
+  check(t.ndim == index.ndim,
+        "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ", int(t.ndim),
+        " dimensions for input, and ", int(index.ndim), " dimensions for indices");
   int dim = wrap_dim(*dim_, t.ndim);
   Dims a(t.sizes()), b(index.sizes());
   if (t.ndim) a[dim] = b[dim] = 1;
@@ -442,13 +490,16 @@ TensorRef take_along_dim(const Tensor& t, const Tensor& index, std::optional<std
     index_sizes[dim] = index.size(dim);
   }
   TensorRef x = equal(t.sizes(), t_sizes) ? TensorRef(const_cast<Tensor*>(&t)) : expand(t, t_sizes);
-  TensorRef at = equal(index.sizes(), index_sizes) ? TensorRef(const_cast<Tensor*>(&index)) : expand(index, index_sizes);
+  TensorRef at =
+      equal(index.sizes(), index_sizes) ? TensorRef(const_cast<Tensor*>(&index)) : expand(index, index_sizes);
   return gather(*x, dim, *at);
 }
 
 const Define scatters[] = {
-    {"gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False)", &gather_op, Both | Out, "Elements at the places of a dimension that an index of full shape names."},
-    {"scatter(Tensor self, int dim, Tensor index, Tensor src)", &scatter_source_op, Both | Out, "Writes src, or a number, to the places of a dimension that an index names."},
+    {"gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False)", &gather_op, Both | Out,
+     "Elements at the places of a dimension that an index of full shape names."},
+    {"scatter(Tensor self, int dim, Tensor index, Tensor src)", &scatter_source_op, Both | Out,
+     "Writes src, or a number, to the places of a dimension that an index names."},
     {"scatter(Tensor self, int dim, Tensor index, Scalar value)", &scatter_number_op, Both | Out},
     {"scatter(Tensor self, int dim, Tensor index, Tensor src, *, str reduce)", &scatter_with, Both | Out},
     {"scatter(Tensor self, int dim, Tensor index, Scalar value, *, str reduce)", &scatter_with_number, Both | Out},
@@ -456,15 +507,19 @@ const Define scatters[] = {
     {"scatter_(Tensor self, int dim, Tensor index, Scalar value)", &scatter_number_, Method},
     {"scatter_(Tensor self, int dim, Tensor index, Tensor src, *, str reduce)", &scatter_with_, Method},
     {"scatter_(Tensor self, int dim, Tensor index, Scalar value, *, str reduce)", &scatter_with_number_, Method},
-    {"scatter_add(Tensor self, int dim, Tensor index, Tensor src)", &scatter_add, Both | Out, "Adds src at the places of a dimension that an index names."},
+    {"scatter_add(Tensor self, int dim, Tensor index, Tensor src)", &scatter_add, Both | Out,
+     "Adds src at the places of a dimension that an index names."},
     {"scatter_add_(Tensor self, int dim, Tensor index, Tensor src)", &scatter_add_, Method, "scatter_add in place."},
-    {"scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)", &scatter_reduce, Both | Out,
-     "The sum, prod, mean, amax or amin of what meets at each place."},
-    {"scatter_reduce_(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)", &scatter_reduce_, Method, "scatter_reduce in place."},
-    {"index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)", &index_reduce, Both | Out,
-     "The prod, mean, amax or amin of what meets at the places that a vector names."},
-    {"index_reduce_(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)", &index_reduce_, Method, "index_reduce in place."},
-    {"take_along_dim(Tensor self, Tensor indices, int? dim=None)", &take_along_dim, Both | Out, "gather with broadcasting; without dim over all elements."},
+    {"scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)",
+     &scatter_reduce, Both | Out, "The sum, prod, mean, amax or amin of what meets at each place."},
+    {"scatter_reduce_(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)",
+     &scatter_reduce_, Method, "scatter_reduce in place."},
+    {"index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)",
+     &index_reduce, Both | Out, "The prod, mean, amax or amin of what meets at the places that a vector names."},
+    {"index_reduce_(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)",
+     &index_reduce_, Method, "index_reduce in place."},
+    {"take_along_dim(Tensor self, Tensor indices, int? dim=None)", &take_along_dim, Both | Out,
+     "gather with broadcasting; without dim over all elements."},
 };
 
 }  // namespace

@@ -18,11 +18,13 @@ TensorRef unflatten(const Tensor& t, std::int64_t dim_, const Dims& sizes) {
   std::int64_t open = 0, product = 1;
   for (auto s : sizes) {
     open += s == -1;
-    check(s >= -1 && open <= 1, "unflatten got an unexpected error:\n", s < -1 ? concat("invalid shape dimension ", s) : "only one dimension can be inferred");
+    check(s >= -1 && open <= 1, "unflatten got an unexpected error:\n",
+          s < -1 ? concat("invalid shape dimension ", s) : "only one dimension can be inferred");
     if (s >= 0) product *= s;
   }
   bool fits = open ? (product != 0 && t.size(dim) % product == 0) : product == t.size(dim);
-  check(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", dim, " (", t.size(dim), ") in the input tensor");
+  check(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", dim, " (", t.size(dim),
+        ") in the input tensor");
   Dims all;
   for (int i = 0; i < t.ndim; ++i) {
     if (i != dim) {
@@ -42,7 +44,9 @@ TensorRef adjoint(const Tensor& t) {
 }
 
 TensorRef atleast_1d(const Tensor& t) { return t.ndim ? TensorRef(const_cast<Tensor*>(&t)) : reshape(t, Dims{1}); }
-TensorRef atleast_2d(const Tensor& t) { return t.ndim > 1 ? TensorRef(const_cast<Tensor*>(&t)) : t.ndim ? unsqueeze(t, 0) : reshape(t, Dims{1, 1}); }
+TensorRef atleast_2d(const Tensor& t) {
+  return t.ndim > 1 ? TensorRef(const_cast<Tensor*>(&t)) : t.ndim ? unsqueeze(t, 0) : reshape(t, Dims{1, 1});
+}
 TensorRef atleast_3d(const Tensor& t) {
   if (t.ndim > 2) return TensorRef(const_cast<Tensor*>(&t));
   if (t.ndim == 0) return reshape(t, Dims{1, 1, 1});
@@ -59,7 +63,8 @@ TensorList each_of(const Tensors& tensors) {
 
 /// Gives `t` another window of its storage, recorded as an operation that `derivative` belongs to.
 template <class F>
-TensorRef rearrange(const char* name, const char* operation, Tensor& t, const Dims& sizes, const Dims& strides, std::int64_t offset, F&& derivative) {
+TensorRef rearrange(const char* name, const char* operation, Tensor& t, const Dims& sizes, const Dims& strides,
+                    std::int64_t offset, F&& derivative) {
   bool records = is_differentiable(t.dtype) && needs_record(t);
   check_inplace(t, records);
   if (diagnosis.record_locations || diagnosis.anomaly) [[unlikely]]
@@ -82,7 +87,8 @@ TensorRef rearrange(const char* name, const char* operation, Tensor& t, const Di
 
 /// The same where the derivative gives the gradient its old shape back.
 TensorRef reshape_own(const char* name, const char* operation, Tensor& t, const Dims& sizes, const Dims& strides) {
-  return rearrange(name, operation, t, sizes, strides, t.offset, [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+  return rearrange(name, operation, t, sizes, strides, t.offset,
+                   [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
 }
 
 TensorRef exchange_own(const char* name, const char* operation, Tensor& t, int a, int b) {
@@ -91,9 +97,12 @@ TensorRef exchange_own(const char* name, const char* operation, Tensor& t, int a
     std::swap(sizes[a], sizes[b]);
     std::swap(strides[a], strides[b]);
   }
-  return rearrange(name, operation, t, sizes, strides, t.offset, [a, b](Vjp& v) { v.set(0, transpose(*v.grad(), a, b)); });
+  return rearrange(name, operation, t, sizes, strides, t.offset,
+                   [a, b](Vjp& v) { v.set(0, transpose(*v.grad(), a, b)); });
 }
-TensorRef transpose_(Tensor& t, std::int64_t a, std::int64_t b) { return exchange_own("TransposeBackward1", "transpose_", t, wrap_dim(a, t.ndim), wrap_dim(b, t.ndim)); }
+TensorRef transpose_(Tensor& t, std::int64_t a, std::int64_t b) {
+  return exchange_own("TransposeBackward1", "transpose_", t, wrap_dim(a, t.ndim), wrap_dim(b, t.ndim));
+}
 TensorRef t_(Tensor& t) {
   check(t.ndim <= 2, "t_() expects a tensor with <= 2 dimensions, but self is ", int(t.ndim), "D");
   return exchange_own("TBackward1", "t_", t, 0, t.ndim == 2 ? 1 : 0);
@@ -109,8 +118,12 @@ TensorRef squeeze_own(const char* name, Tensor& t, std::uint64_t mask) {
   return reshape_own(name, "squeeze_", t, sizes, strides);
 }
 TensorRef squeeze_all_(Tensor& t) { return squeeze_own("SqueezeBackward3", t, ~std::uint64_t(0)); }
-TensorRef squeeze_(Tensor& t, std::int64_t dim) { return squeeze_own("SqueezeBackward4", t, std::uint64_t(1) << wrap_dim(dim, t.ndim)); }
-TensorRef squeeze_dims_(Tensor& t, const Dims& dims) { return squeeze_own("SqueezeBackward5", t, dim_mask(dims, t.ndim)); }
+TensorRef squeeze_(Tensor& t, std::int64_t dim) {
+  return squeeze_own("SqueezeBackward4", t, std::uint64_t(1) << wrap_dim(dim, t.ndim));
+}
+TensorRef squeeze_dims_(Tensor& t, const Dims& dims) {
+  return squeeze_own("SqueezeBackward5", t, dim_mask(dims, t.ndim));
+}
 
 TensorRef unsqueeze_(Tensor& t, std::int64_t dim_) {
   int dim = wrap_dim(dim_, t.ndim + 1);
@@ -127,8 +140,9 @@ TensorRef as_strided_(Tensor& t, const Dims& size, const Dims& stride, std::opti
     as_strided(t, size, stride, at);  // the checks
   }
   Dims sizes(t.sizes()), strides(t.strides());
-  return rearrange("AsStridedBackward1", "as_strided_", t, size, stride, at,
-                   [=, from = t.offset](Vjp& v) { v.set(0, as_strided_backward(*v.grad(), sizes, strides, from, size, stride, at)); });
+  return rearrange("AsStridedBackward1", "as_strided_", t, size, stride, at, [=, from = t.offset](Vjp& v) {
+    v.set(0, as_strided_backward(*v.grad(), sizes, strides, from, size, stride, at));
+  });
 }
 
 TensorRef resize_(Tensor& t, const Dims& size, MemoryFormat format) {
@@ -137,7 +151,8 @@ TensorRef resize_(Tensor& t, const Dims& size, MemoryFormat format) {
   bool same = equal(t.sizes(), size);
   if (same && format == MemoryFormat::Absent) return TensorRef(&t);
   std::int64_t numel = count_elements(size), bytes;
-  check(!__builtin_mul_overflow(t.offset + numel, t.item_size(), &bytes), "Storage size calculation overflowed with sizes=", to_string(size));
+  check(!__builtin_mul_overflow(t.offset + numel, t.item_size(), &bytes),
+        "Storage size calculation overflowed with sizes=", to_string(size));
   if (numel && bytes > std::int64_t(t.storage->size)) resize_storage(t.storage, std::size_t(bytes));
   set_geometry(&t, size, format_strides(size, format));
   t.bump_version();
@@ -165,9 +180,12 @@ const Define shapes[] = {
     {"squeeze_(Tensor self, int dim)", &squeeze_, Method},
     {"squeeze_(Tensor self, int[] dim)", &squeeze_dims_, Method},
     {"unsqueeze_(Tensor self, int dim)", &unsqueeze_, Method, "unsqueeze of the tensor itself."},
-    {"as_strided_(Tensor self, int[] size, int[] stride, int? storage_offset=None)", &as_strided_, Both, "as_strided of the tensor itself."},
-    {"resize_(Tensor self, int[] size, *, memory_format memory_format=None)", &resize_, Method, "Another shape over the same storage, which grows where it is too small."},
-    {"resize_as_(Tensor self, Tensor the_template, *, memory_format memory_format=None)", &resize_as_, Both, "resize_ to the shape of another tensor."},
+    {"as_strided_(Tensor self, int[] size, int[] stride, int? storage_offset=None)", &as_strided_, Both,
+     "as_strided of the tensor itself."},
+    {"resize_(Tensor self, int[] size, *, memory_format memory_format=None)", &resize_, Method,
+     "Another shape over the same storage, which grows where it is too small."},
+    {"resize_as_(Tensor self, Tensor the_template, *, memory_format memory_format=None)", &resize_as_, Both,
+     "resize_ to the shape of another tensor."},
 };
 
 }  // namespace

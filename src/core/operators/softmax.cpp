@@ -39,15 +39,18 @@ TensorRef vjp(SoftmaxKind kind, const Tensor& g, const Tensor& y, int dim) {
   return sub(g, mul(exponential(y), sum(g, dims, true)));
 }
 
-TensorRef along(SoftmaxKind kind, const char* node, const Tensor& t, std::int64_t dim_, const std::optional<DType>& dtype) {
+TensorRef along(SoftmaxKind kind, const char* node, const Tensor& t, std::int64_t dim_,
+                const std::optional<DType>& dtype) {
   int dim = wrap_dim(dim_, t.ndim);
   TensorRef x = dtype ? cast(t, *dtype) : TensorRef(const_cast<Tensor*>(&t));
   if (!is_floating(x->dtype))
-    fail(ErrorKind::NotImplemented, '"', kind == SoftmaxKind::Softmax ? "softmax" : "log_softmax", "\" not implemented for '", info(x->dtype).scalar_name, "'");
+    fail(ErrorKind::NotImplemented, '"', kind == SoftmaxKind::Softmax ? "softmax" : "log_softmax",
+         "\" not implemented for '", info(x->dtype).scalar_name, "'");
   TensorRef in = softmax_operand(*x), out = empty(x->sizes(), in->dtype);
   if (out->numel) softmax(kind, in->dtype, block_of(*in, dim), in->read(), out->write());
   out = finished(out, x->dtype);
-  return record(node, out, {x.get()}, {save_out(out)}, [kind, dim](Vjp& v) { v.set(0, vjp(kind, *v.grad(), *v.saved(0), dim)); });
+  return record(node, out, {x.get()}, {save_out(out)},
+                [kind, dim](Vjp& v) { v.set(0, vjp(kind, *v.grad(), *v.saved(0), dim)); });
 }
 
 /// The contiguous tensor with the reduced dimensions last.
@@ -62,14 +65,17 @@ TensorRef lines_last(const Tensor& t, const Reduced& r) {
 
 }  // namespace
 
-TensorRef softmax(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) { return along(SoftmaxKind::Softmax, "SoftmaxBackward0", t, dim, dtype); }
+TensorRef softmax(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) {
+  return along(SoftmaxKind::Softmax, "SoftmaxBackward0", t, dim, dtype);
+}
 TensorRef log_softmax(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) {
   return along(SoftmaxKind::LogSoftmax, "LogSoftmaxBackward0", t, dim, dtype);
 }
 
 TensorRef logsumexp(const Tensor& t, IntSpan dims, bool keepdim) {
   TensorRef x = category(t.dtype) < 2 ? cast(t, default_dtype) : TensorRef(const_cast<Tensor*>(&t));
-  check(is_floating(x->dtype), "logsumexp(): Expected floating point type for result tensor, but got: ", info(x->dtype).scalar_name);
+  check(is_floating(x->dtype),
+        "logsumexp(): Expected floating point type for result tensor, but got: ", info(x->dtype).scalar_name);
   Reduced r(*x, dims);
   TensorRef in = softmax_operand(*x), out = empty(r.shape(keepdim), in->dtype);
   Block b = r.dims.size() == 1 ? block_of(*in, int(r.dims[0])) : Block{out->numel, r.count, 1};
@@ -93,10 +99,13 @@ namespace {
 TensorRef logsumexp_op(const Tensor& t, const Dims& dim, bool keepdim) { return logsumexp(t, dim, keepdim); }
 
 const Define softmaxes[] = {
-    {"softmax(Tensor self, int dim, dtype? dtype=None)", static_cast<TensorRef (*)(const Tensor&, std::int64_t, std::optional<DType>)>(&softmax), Both | Out,
+    {"softmax(Tensor self, int dim, dtype? dtype=None)",
+     static_cast<TensorRef (*)(const Tensor&, std::int64_t, std::optional<DType>)>(&softmax), Both | Out,
      "exp(x) / sum(exp(x)) along a dimension."},
-    {"log_softmax(Tensor self, int dim, dtype? dtype=None)", &log_softmax, Both | Out, "x - log(sum(exp(x))) along a dimension."},
-    {"logsumexp(Tensor self, int[] dim, bool keepdim=False)", &logsumexp_op, Both | Out, "log(sum(exp(x))) over dimensions."},
+    {"log_softmax(Tensor self, int dim, dtype? dtype=None)", &log_softmax, Both | Out,
+     "x - log(sum(exp(x))) along a dimension."},
+    {"logsumexp(Tensor self, int[] dim, bool keepdim=False)", &logsumexp_op, Both | Out,
+     "log(sum(exp(x))) over dimensions."},
 };
 
 }  // namespace

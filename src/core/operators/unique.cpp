@@ -14,25 +14,30 @@ namespace rushlight {
 namespace {
 
 /// (values, inverse, counts) with empty tensors for what was not asked for; `dim` < 0: of all elements.
-std::tuple<TensorRef, TensorRef, TensorRef> distinct(const Tensor& t, bool consecutive, bool wants_inverse, bool wants_counts, std::optional<std::int64_t> dim_) {
+std::tuple<TensorRef, TensorRef, TensorRef> distinct(const Tensor& t, bool consecutive, bool wants_inverse,
+                                                     bool wants_counts, std::optional<std::int64_t> dim_) {
   GradScope off(false);
   TensorRef rows = detach(t);
   int dim = dim_ ? wrap_dim(*dim_, t.ndim) : 0;
   if (dim_ && t.ndim) rows = transpose(*rows, 0, dim);
   rows = packed(*rows);
   std::int64_t n = dim_ ? (t.ndim ? rows->size(0) : 1) : rows->numel, width = dim_ && n ? rows->numel / n : 1;
-  TensorRef inverse = empty(Dims{n}, DType::Int64), counts = empty(Dims{n}, DType::Int64), kept = empty(Dims{n}, DType::Int64);
-  auto *to = wants_inverse ? inverse->write_as<std::int64_t>() : nullptr, *number = wants_counts ? counts->write_as<std::int64_t>() : nullptr;
+  TensorRef inverse = empty(Dims{n}, DType::Int64), counts = empty(Dims{n}, DType::Int64),
+            kept = empty(Dims{n}, DType::Int64);
+  auto *to = wants_inverse ? inverse->write_as<std::int64_t>() : nullptr,
+       *number = wants_counts ? counts->write_as<std::int64_t>() : nullptr;
   std::int64_t found = 0;
   TensorRef values;
   visit_sortable(t.dtype, "unique", [&]<class T>() {
     auto* from = rows->read_as<T>();
     if (dim_) {
       auto* places = kept->write_as<std::int64_t>();
-      found = consecutive ? unique_consecutive_rows<T>(from, n, width, places, to, number) : unique_rows<T>(from, n, width, places, to, number);
+      found = consecutive ? unique_consecutive_rows<T>(from, n, width, places, to, number)
+                          : unique_rows<T>(from, n, width, places, to, number);
     } else {
       TensorRef all = empty(Dims{n}, t.dtype);
-      found = consecutive ? unique_consecutive<T>(from, n, all->write_as<T>(), to, number) : unique_sorted<T>(from, n, all->write_as<T>(), to, number);
+      found = consecutive ? unique_consecutive<T>(from, n, all->write_as<T>(), to, number)
+                          : unique_sorted<T>(from, n, all->write_as<T>(), to, number);
       values = copy_of(*narrow(*all, 0, 0, found));
     }
   });
@@ -42,13 +47,16 @@ std::tuple<TensorRef, TensorRef, TensorRef> distinct(const Tensor& t, bool conse
   }
   TensorRef nothing = empty(Dims{0}, DType::Int64);
   if (!dim_ && wants_inverse) inverse = view(*inverse, t.sizes());
-  return {alias(*values), wants_inverse ? alias(*inverse) : nothing, wants_counts ? copy_of(*narrow(*counts, 0, 0, found)) : nothing};
+  return {alias(*values), wants_inverse ? alias(*inverse) : nothing,
+          wants_counts ? copy_of(*narrow(*counts, 0, 0, found)) : nothing};
 }
 
-std::tuple<TensorRef, TensorRef, TensorRef> unique(const Tensor& t, bool, bool inverse, bool counts, std::optional<std::int64_t> dim) {
+std::tuple<TensorRef, TensorRef, TensorRef> unique(const Tensor& t, bool, bool inverse, bool counts,
+                                                   std::optional<std::int64_t> dim) {
   return distinct(t, false, inverse, counts, dim);
 }
-std::tuple<TensorRef, TensorRef, TensorRef> unique_run(const Tensor& t, bool inverse, bool counts, std::optional<std::int64_t> dim) {
+std::tuple<TensorRef, TensorRef, TensorRef> unique_run(const Tensor& t, bool inverse, bool counts,
+                                                       std::optional<std::int64_t> dim) {
   return distinct(t, true, inverse, counts, dim);
 }
 
@@ -56,7 +64,8 @@ std::tuple<TensorRef, TensorRef, TensorRef> unique_run(const Tensor& t, bool inv
 TensorRef search(const Tensor& sequence, const Tensor& values, const Tensor* sorter, bool int32, bool right) {
   std::int64_t n = sequence.ndim ? sequence.size(sequence.ndim - 1) : 1;
   DType type = promote(sequence.dtype, values.dtype);
-  TensorRef boundaries = packed(*cast(*detach(sequence), type)), wanted = packed(*cast(*detach(values), type)), order = sorter ? packed(*sorter) : nullptr;
+  TensorRef boundaries = packed(*cast(*detach(sequence), type)), wanted = packed(*cast(*detach(values), type)),
+            order = sorter ? packed(*sorter) : nullptr;
   TensorRef out = empty(values.sizes(), int32 ? DType::Int32 : DType::Int64);
   std::int64_t rows = sequence.ndim > 1 ? boundaries->numel / std::max<std::int64_t>(n, 1) : 1;
   std::int64_t each = rows ? wanted->numel / rows : 0;
@@ -77,16 +86,22 @@ TensorRef search(const Tensor& sequence, const Tensor& values, const Tensor* sor
 
 bool to_right(bool right, const std::optional<std::string>& side) {
   if (!side) return right;
-  check(*side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
-  check(!right || *side == "right", "torch.searchsorted(): side and right can't be set to opposites, got side of ", *side, " while right was True");
+  check(*side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ",
+        *side);
+  check(!right || *side == "right", "torch.searchsorted(): side and right can't be set to opposites, got side of ",
+        *side, " while right was True");
   return *side == "right";
 }
 
-TensorRef searchsorted(const Tensor& sequence, const Tensor& values, bool int32, bool right, const std::optional<std::string>& side, const Tensor* sorter) {
-  check(sequence.ndim > 0, "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
+TensorRef searchsorted(const Tensor& sequence, const Tensor& values, bool int32, bool right,
+                       const std::optional<std::string>& side, const Tensor* sorter) {
+  check(sequence.ndim > 0,
+        "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
   bool fits = sequence.ndim == 1 || sequence.ndim == values.ndim;
   for (int i = 0; fits && sequence.ndim > 1 && i + 1 < sequence.ndim; ++i) fits = sequence.size(i) == values.size(i);
-  check(fits, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must match, but we got boundaries tensor ",
+  check(fits,
+        "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+        "tensor and input value tensor must match, but we got boundaries tensor ",
         to_string(sequence.sizes()), " and input value tensor ", to_string(values.sizes()));
   check(!sorter || (sorter->dtype == DType::Int64 && equal(sorter->sizes(), sequence.sizes())),
         "torch.searchsorted(): boundary and sorter must have the same size, and sorter must be a tensor of long dtype");
@@ -95,12 +110,18 @@ TensorRef searchsorted(const Tensor& sequence, const Tensor& values, bool int32,
       check(i >= 0 && i < sequence.size(sequence.ndim - 1), "torch.searchsorted(): sorter index out of range");
   return search(sequence, values, sorter, int32, to_right(right, side));
 }
-TensorRef searchsorted_number(const Tensor& sequence, const Scalar& value, bool int32, bool right, const std::optional<std::string>& side, const Tensor* sorter) {
-  check(sequence.ndim == 1, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim(", int(sequence.ndim), ")");
-  return searchsorted(sequence, *scalar_tensor(value, promote(sequence.dtype, value.dtype())), int32, right, side, sorter);
+TensorRef searchsorted_number(const Tensor& sequence, const Scalar& value, bool int32, bool right,
+                              const std::optional<std::string>& side, const Tensor* sorter) {
+  check(sequence.ndim == 1,
+        "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+        "boundaries tensor dim(",
+        int(sequence.ndim), ")");
+  return searchsorted(sequence, *scalar_tensor(value, promote(sequence.dtype, value.dtype())), int32, right, side,
+                      sorter);
 }
 TensorRef bucketize(const Tensor& t, const Tensor& boundaries, bool int32, bool right) {
-  check(boundaries.ndim == 1, "bucketize: boundaries tensor must be 1 dimension, but got dim(", int(boundaries.ndim), ")");
+  check(boundaries.ndim == 1, "bucketize: boundaries tensor must be 1 dimension, but got dim(", int(boundaries.ndim),
+        ")");
   return search(boundaries, t, nullptr, int32, right);
 }
 TensorRef bucketize_number(const Scalar& value, const Tensor& boundaries, bool int32, bool right) {
@@ -112,7 +133,8 @@ TensorRef histc(const Tensor& t, std::int64_t bins, const Scalar& min, const Sca
   check(bins > 0, "torch.histc(): bins must be > 0, but got ", bins);
   TensorRef x = packed(*detach(t)), counts = zeros(Dims{bins}, DType::Int64);
   visit_dtype(t.dtype, [&]<class T>() {
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> ||
+                  std::is_same_v<T, BFloat16>) {
       double low = min.to_double(), high = max.to_double();
       auto* p = x->read_as<T>();
       if (low == high && x->numel) {
@@ -157,14 +179,25 @@ TensorRef bincount(const Tensor& t, const Tensor* weights, std::int64_t minlengt
 }
 
 const Define counting[] = {
-    {"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None)", &unique, Function | NoGradient, "Distinct elements or slices in order, where each input went, and how many became each."},
-    {"_unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None)", &unique_run, Function | NoGradient, "The same with only neighbours compared."},
-    {"searchsorted(Tensor sorted_sequence, Tensor input, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None)", &searchsorted, Function | Out | NoGradient, "Where each number belongs in an ascending sequence."},
-    {"searchsorted(Tensor sorted_sequence, Scalar input, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None)", &searchsorted_number, Function | NoGradient},
-    {"bucketize(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False)", &bucketize, Function | Out | NoGradient, "Which bucket between ascending boundaries each number falls into."},
-    {"bucketize(Scalar input, Tensor boundaries, *, bool out_int32=False, bool right=False)", &bucketize_number, Function | NoGradient},
-    {"histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", &histc, Both | Out | NoGradient, "How many elements lie in each of equal parts of [min, max]."},
-    {"bincount(Tensor self, Tensor? weights=None, int minlength=0)", &bincount, Both | NoGradient, "How often each integer occurs, or the sum of its weights."},
+    {"_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None)",
+     &unique, Function | NoGradient,
+     "Distinct elements or slices in order, where each input went, and how many became each."},
+    {"_unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None)",
+     &unique_run, Function | NoGradient, "The same with only neighbours compared."},
+    {"searchsorted(Tensor sorted_sequence, Tensor input, *, bool out_int32=False, bool right=False, str? side=None, "
+     "Tensor? sorter=None)",
+     &searchsorted, Function | Out | NoGradient, "Where each number belongs in an ascending sequence."},
+    {"searchsorted(Tensor sorted_sequence, Scalar input, *, bool out_int32=False, bool right=False, str? side=None, "
+     "Tensor? sorter=None)",
+     &searchsorted_number, Function | NoGradient},
+    {"bucketize(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False)", &bucketize,
+     Function | Out | NoGradient, "Which bucket between ascending boundaries each number falls into."},
+    {"bucketize(Scalar input, Tensor boundaries, *, bool out_int32=False, bool right=False)", &bucketize_number,
+     Function | NoGradient},
+    {"histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", &histc, Both | Out | NoGradient,
+     "How many elements lie in each of equal parts of [min, max]."},
+    {"bincount(Tensor self, Tensor? weights=None, int minlength=0)", &bincount, Both | NoGradient,
+     "How often each integer occurs, or the sum of its weights."},
 };
 
 }  // namespace

@@ -30,7 +30,8 @@ std::uint64_t dim_mask(IntSpan dims, int ndim) {
 
 TensorRef expand(const Tensor& t, IntSpan wanted) {
   int n = int(wanted.size());
-  check(n >= t.ndim, "expand(torch.", info(t.dtype).legacy, "{", to_string(t.sizes()), "}, size=", to_string(wanted), "): the number of sizes provided (", n,
+  check(n >= t.ndim, "expand(torch.", info(t.dtype).legacy, "{", to_string(t.sizes()), "}, size=", to_string(wanted),
+        "): the number of sizes provided (", n,
         ") must be greater or equal to the number of dimensions in the tensor (", int(t.ndim), ")");
   Dims sizes(wanted), strides(n);
   int lead = n - t.ndim;
@@ -43,8 +44,9 @@ TensorRef expand(const Tensor& t, IntSpan wanted) {
     if (have == sizes[i]) {
       strides[i] = i >= lead ? t.stride(i - lead) : (i + 1 < n ? sizes[i + 1] * strides[i + 1] : 1);
     } else {
-      check(have == 1, "The expanded size of the tensor (", sizes[i], ") must match the existing size (", have, ") at non-singleton dimension ", i,
-            ".  Target sizes: ", to_string(wanted), ".  Tensor sizes: ", to_string(t.sizes()));
+      check(have == 1, "The expanded size of the tensor (", sizes[i], ") must match the existing size (", have,
+            ") at non-singleton dimension ", i, ".  Target sizes: ", to_string(wanted),
+            ".  Tensor sizes: ", to_string(t.sizes()));
       check(sizes[i] >= 0, "Trying to create tensor with negative dimension ", sizes[i], ": ", to_string(wanted));
       strides[i] = 0;
     }
@@ -63,7 +65,8 @@ Dims infer_size(IntSpan wanted, std::int64_t numel) {
       open = i;
     } else {
       check(sizes[i] >= 0, "invalid shape dimension ", sizes[i], " at index ", i, " of shape ", to_string(wanted));
-      check(!__builtin_mul_overflow(known, sizes[i], &known), "shape '", to_string(wanted), "' is invalid for input of size ", numel);
+      check(!__builtin_mul_overflow(known, sizes[i], &known), "shape '", to_string(wanted),
+            "' is invalid for input of size ", numel);
     }
   }
   if (open >= 0) {
@@ -117,7 +120,8 @@ TensorRef view_as(const Tensor& t, const Dims& sizes, const Dims& strides) {
 TensorRef view(const Tensor& t, IntSpan wanted) {
   Dims sizes = infer_size(wanted, t.numel), strides;
   check(view_strides(t, sizes, strides),
-        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.");
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+        "contiguous subspaces). Use .reshape(...) instead.");
   return view_as(t, sizes, strides);
 }
 
@@ -125,13 +129,16 @@ TensorRef reshape(const Tensor& t, IntSpan wanted) {
   Dims sizes = infer_size(wanted, t.numel), strides;
   if (view_strides(t, sizes, strides)) return view_as(t, sizes, strides);
   TensorRef row_major = contiguous(t);
-  return recorded_view("UnsafeViewBackward0", *row_major, make_tensor(Ref<Storage>(row_major->storage), t.dtype, sizes, contiguous_strides(sizes), 0),
+  return recorded_view("UnsafeViewBackward0", *row_major,
+                       make_tensor(Ref<Storage>(row_major->storage), t.dtype, sizes, contiguous_strides(sizes), 0),
                        [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
 }
 
 TensorRef permute(const Tensor& t, IntSpan wanted) {
   int n = t.ndim;
-  check(int(wanted.size()) == n, "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = ",
+  check(int(wanted.size()) == n,
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+        "ordering of dimensions i.e. input.dim() = ",
         n, " is not equal to len(dims) = ", wanted.size());
   Dims sizes(n), strides(n), inverse(n), dims(n);
   std::uint64_t seen = 0;
@@ -144,7 +151,8 @@ TensorRef permute(const Tensor& t, IntSpan wanted) {
     sizes[i] = t.size(d);
     strides[i] = t.stride(d);
   }
-  return recorded_view("PermuteBackward0", t, window(t, sizes, strides, t.offset), [inverse](Vjp& v) { v.set(0, permute(*v.grad(), inverse)); });
+  return recorded_view("PermuteBackward0", t, window(t, sizes, strides, t.offset),
+                       [inverse](Vjp& v) { v.set(0, permute(*v.grad(), inverse)); });
 }
 
 TensorRef transpose(const Tensor& t, std::int64_t first, std::int64_t second) {
@@ -154,21 +162,24 @@ TensorRef transpose(const Tensor& t, std::int64_t first, std::int64_t second) {
     std::swap(sizes[a], sizes[b]);
     std::swap(strides[a], strides[b]);
   }
-  return recorded_view("TransposeBackward0", t, window(t, sizes, strides, t.offset), [a, b](Vjp& v) { v.set(0, transpose(*v.grad(), a, b)); });
+  return recorded_view("TransposeBackward0", t, window(t, sizes, strides, t.offset),
+                       [a, b](Vjp& v) { v.set(0, transpose(*v.grad(), a, b)); });
 }
 
 TensorRef select(const Tensor& t, std::int64_t dim_, std::int64_t index) {
   check_index(t.ndim > 0, "select() cannot be applied to a 0-dim tensor.");
   int dim = wrap_dim(dim_, t.ndim);
   std::int64_t n = t.size(dim);
-  check_index(index >= -n && index < n, "select(): index ", index, " out of range for tensor of size ", to_string(t.sizes()), " at dimension ", dim);
+  check_index(index >= -n && index < n, "select(): index ", index, " out of range for tensor of size ",
+              to_string(t.sizes()), " at dimension ", dim);
   if (index < 0) index += n;
   Dims sizes(t.sizes()), strides(t.strides());
   std::int64_t offset = t.offset + index * strides[dim];
   sizes.erase(dim);
   strides.erase(dim);
-  return recorded_view("SelectBackward0", t, window(t, sizes, strides, offset),
-                       [from = Dims(t.sizes()), dim, index](Vjp& v) { v.set(0, select_backward(*v.grad(), from, dim, index)); });
+  return recorded_view(
+      "SelectBackward0", t, window(t, sizes, strides, offset),
+      [from = Dims(t.sizes()), dim, index](Vjp& v) { v.set(0, select_backward(*v.grad(), from, dim, index)); });
 }
 
 TensorRef slice(const Tensor& t, std::int64_t dim_, std::int64_t start, std::int64_t end, std::int64_t step) {
@@ -184,9 +195,10 @@ TensorRef slice(const Tensor& t, std::int64_t dim_, std::int64_t start, std::int
   std::int64_t offset = t.offset + start * strides[dim];
   sizes[dim] = (end - start + step - 1) / step;
   strides[dim] *= step;
-  return recorded_view("SliceBackward0", t, window(t, sizes, strides, offset), [from = Dims(t.sizes()), dim, start, end, step](Vjp& v) {
-    v.set(0, slice_backward(*v.grad(), from, dim, start, end, step));
-  });
+  return recorded_view("SliceBackward0", t, window(t, sizes, strides, offset),
+                       [from = Dims(t.sizes()), dim, start, end, step](Vjp& v) {
+                         v.set(0, slice_backward(*v.grad(), from, dim, start, end, step));
+                       });
 }
 
 TensorRef narrow(const Tensor& t, std::int64_t dim_, std::int64_t start, std::int64_t length) {
@@ -194,7 +206,8 @@ TensorRef narrow(const Tensor& t, std::int64_t dim_, std::int64_t start, std::in
   check(length >= 0, "narrow(): length must be non-negative.");
   int dim = wrap_dim(dim_, t.ndim);
   std::int64_t n = t.size(dim);
-  check_index(start >= -n && start <= n, "start out of range (expected to be in range of [", -n, ", ", n, "], but got ", start, ")");
+  check_index(start >= -n && start <= n, "start out of range (expected to be in range of [", -n, ", ", n, "], but got ",
+              start, ")");
   if (start < 0) start += n;
   check(start <= n - length, "start (", start, ") + length (", length, ") exceeds dimension size (", n, ").");
   return slice(t, dim, start, start + length, 1);
@@ -217,7 +230,8 @@ TensorRef unsqueeze(const Tensor& t, std::int64_t dim_) {
   Dims sizes(t.sizes()), strides(t.strides());
   strides.insert(dim, dim < t.ndim ? t.size(dim) * t.stride(dim) : 1);
   sizes.insert(dim, 1);
-  return recorded_view("UnsqueezeBackward0", t, window(t, sizes, strides, t.offset), [dim](Vjp& v) { v.set(0, squeeze(*v.grad(), dim)); });
+  return recorded_view("UnsqueezeBackward0", t, window(t, sizes, strides, t.offset),
+                       [dim](Vjp& v) { v.set(0, squeeze(*v.grad(), dim)); });
 }
 
 TensorRef detach(const Tensor& t) {
@@ -228,7 +242,8 @@ TensorRef detach(const Tensor& t) {
 }
 
 TensorRef alias_view(const Tensor& t) {
-  return recorded_view("AliasBackward0", t, window(t, t.sizes(), t.strides(), t.offset), [](Vjp& v) { v.set(0, v.grad()); });
+  return recorded_view("AliasBackward0", t, window(t, t.sizes(), t.strides(), t.offset),
+                       [](Vjp& v) { v.set(0, v.grad()); });
 }
 
 // ---- derivatives
@@ -242,7 +257,8 @@ TensorRef sum_to_size(const Tensor& t, IntSpan sizes) {
     if (i < lead || (sizes[std::size_t(i - lead)] == 1 && t.size(i) != 1)) {
       dims.push_back(i);
     } else {
-      check(sizes[std::size_t(i - lead)] == t.size(i), "size {", to_string(sizes), "} is not expandable to size {", to_string(t.sizes()), "}.");
+      check(sizes[std::size_t(i - lead)] == t.size(i), "size {", to_string(sizes), "} is not expandable to size {",
+            to_string(t.sizes()), "}.");
     }
   }
   TensorRef out = dims.empty() ? TensorRef(const_cast<Tensor*>(&t)) : sum(t, dims, true);
@@ -253,7 +269,8 @@ TensorRef select_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t 
   return padded("SelectBackwardBackward0", g, sizes, [dim, index](const Tensor& t) { return select(t, dim, index); });
 }
 
-TensorRef slice_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t start, std::int64_t end, std::int64_t step) {
+TensorRef slice_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t start, std::int64_t end,
+                         std::int64_t step) {
   return padded("SliceBackwardBackward0", g, sizes, [=](const Tensor& t) { return slice(t, dim, start, end, step); });
 }
 
@@ -262,7 +279,8 @@ TensorRef slice_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t s
 namespace {
 
 TensorRef movedim(const Tensor& t, const Dims& source, const Dims& destination) {
-  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source, " dims) should contain the same number of dims as destination (", destination, " dims)");
+  check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
+        " dims) should contain the same number of dims as destination (", destination, " dims)");
   Dims order(t.ndim, -1);
   std::uint64_t from = 0;
   for (int i = 0; i < source.size(); ++i) {
@@ -287,7 +305,8 @@ TensorRef squeeze_all(const Tensor& t) {
       sizes.push_back(t.size(i));
       strides.push_back(t.stride(i));
     }
-  return recorded_view("SqueezeBackward0", t, window(t, sizes, strides, t.offset), [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+  return recorded_view("SqueezeBackward0", t, window(t, sizes, strides, t.offset),
+                       [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
 }
 
 TensorRef squeeze_dims(const Tensor& t, const Dims& dims) {
@@ -298,7 +317,8 @@ TensorRef squeeze_dims(const Tensor& t, const Dims& dims) {
       sizes.push_back(t.size(i));
       strides.push_back(t.stride(i));
     }
-  return recorded_view("SqueezeBackward2", t, window(t, sizes, strides, t.offset), [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+  return recorded_view("SqueezeBackward2", t, window(t, sizes, strides, t.offset),
+                       [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
 }
 
 TensorRef flatten(const Tensor& t, std::int64_t start_, std::int64_t end_) {
@@ -327,10 +347,12 @@ TensorRef t_op(const Tensor& t) {
     std::swap(sizes[0], sizes[1]);
     std::swap(strides[0], strides[1]);
   }
-  return recorded_view("TBackward0", t, window(t, sizes, strides, t.offset), [last](Vjp& v) { v.set(0, transpose(*v.grad(), 0, last)); });
+  return recorded_view("TBackward0", t, window(t, sizes, strides, t.offset),
+                       [last](Vjp& v) { v.set(0, transpose(*v.grad(), 0, last)); });
 }
 
-TensorRef slice_op(const Tensor& t, std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end, std::int64_t step) {
+TensorRef slice_op(const Tensor& t, std::int64_t dim, std::optional<std::int64_t> start,
+                   std::optional<std::int64_t> end, std::int64_t step) {
   return slice(t, dim, start.value_or(0), end.value_or(std::numeric_limits<std::int64_t>::max()), step);
 }
 
@@ -348,9 +370,13 @@ TensorRef view_type(const Tensor& t, DType dtype) {
   Dims sizes(t.sizes()), strides(t.strides());
   std::int64_t offset = t.offset, from = t.item_size(), to = item_size(dtype);
   if (from != to) {
-    auto refuse = [&](bool condition, auto... what) { check(condition, "self.", what..., " to view ", info(t.dtype).scalar_name, " as ", info(dtype).scalar_name, " (different element sizes)"); };
+    auto refuse = [&](bool condition, auto... what) {
+      check(condition, "self.", what..., " to view ", info(t.dtype).scalar_name, " as ", info(dtype).scalar_name,
+            " (different element sizes)");
+    };
     auto refuse_got = [&](bool condition, std::int64_t got, auto... what) {
-      check(condition, "self.", what..., " to view ", info(t.dtype).scalar_name, " as ", info(dtype).scalar_name, " (different element sizes), but got ", got);
+      check(condition, "self.", what..., " to view ", info(t.dtype).scalar_name, " as ", info(dtype).scalar_name,
+            " (different element sizes), but got ", got);
     };
     refuse(t.ndim > 0, "dim() cannot be 0");
     refuse_got(strides.back() == 1, strides.back(), "stride(-1) must be 1");
@@ -377,15 +403,20 @@ TensorRef view_type(const Tensor& t, DType dtype) {
   return make_tensor(Ref<Storage>(t.storage), dtype, sizes, strides, offset);
 }
 
-TensorRef movedim_int(const Tensor& t, std::int64_t source, std::int64_t destination) { return movedim(t, Dims{source}, Dims{destination}); }
+TensorRef movedim_int(const Tensor& t, std::int64_t source, std::int64_t destination) {
+  return movedim(t, Dims{source}, Dims{destination});
+}
 
 const Define views[] = {
-    {"view(Tensor self, int[] size)", &view_op, Method, "The same numbers in another shape; raises where that needs a copy."},
+    {"view(Tensor self, int[] size)", &view_op, Method,
+     "The same numbers in another shape; raises where that needs a copy."},
     {"view(Tensor self, dtype dtype)", &view_type, Method},
     {"view_as(Tensor self, Tensor other)", &view_as_op, Method, "view(other.shape)"},
-    {"reshape(Tensor self, int[] shape)", &reshape_op, Both, "The same numbers in another shape; a view where possible, else a copy."},
+    {"reshape(Tensor self, int[] shape)", &reshape_op, Both,
+     "The same numbers in another shape; a view where possible, else a copy."},
     {"reshape_as(Tensor self, Tensor other)", &reshape_as, Method, "reshape(other.shape)"},
-    {"expand(Tensor self, int[] size, *, bool implicit=False)", &expand_op, Method, "A view that repeats dimensions of size 1 without copying."},
+    {"expand(Tensor self, int[] size, *, bool implicit=False)", &expand_op, Method,
+     "A view that repeats dimensions of size 1 without copying."},
     {"expand_as(Tensor self, Tensor other)", &expand_as, Method, "expand(other.shape)"},
     {"broadcast_to(Tensor self, int[] size)", &expand_op_plain, Both, "expand(size)"},
     {"permute(Tensor self, int[] dims)", &permute_op, Both, "A view with the dimensions in another order."},
@@ -403,17 +434,22 @@ const Define views[] = {
     {"squeeze(Tensor self, int dim)", &squeeze, Both},
     {"squeeze(Tensor self, int[] dim)", &squeeze_dims, Both},
     {"unsqueeze(Tensor self, int dim)", &unsqueeze, Both, "A view with a dimension of size 1 put in."},
-    {"flatten(Tensor self, int start_dim=0, int end_dim=-1)", &flatten, Both, "Dimensions from start_dim to end_dim made one."},
-    {"sum_to_size(Tensor self, int[] size)", &sum_to_size_op, Method, "The sum over dimensions that broadcasting from size would have added."},
-    {"detach(Tensor self)", &detach, Both | NoGradient, "The same numbers, outside of the graph; shares the version counter."},
+    {"flatten(Tensor self, int start_dim=0, int end_dim=-1)", &flatten, Both,
+     "Dimensions from start_dim to end_dim made one."},
+    {"sum_to_size(Tensor self, int[] size)", &sum_to_size_op, Method,
+     "The sum over dimensions that broadcasting from size would have added."},
+    {"detach(Tensor self)", &detach, Both | NoGradient,
+     "The same numbers, outside of the graph; shares the version counter."},
     {"alias(Tensor self)", &alias_view, Function, "A view of the whole tensor."},
     {"narrow_copy(Tensor self, int dim, int start, int length)", copied<&narrow>, Both | Out, "A copy of narrow."},
     {"alias_copy(Tensor self)", copied<&alias_view>, Function | Out, "A copy that gradients flow through."},
     {"detach_copy(Tensor self)", copied<&detach>, Function | Out | NoGradient, "A copy of detach."},
-    {"expand_copy(Tensor self, int[] size, *, bool implicit=False)", copied<&expand_op>, Function | Out, "A copy of expand."},
+    {"expand_copy(Tensor self, int[] size, *, bool implicit=False)", copied<&expand_op>, Function | Out,
+     "A copy of expand."},
     {"permute_copy(Tensor self, int[] dims)", copied<&permute_op>, Function | Out, "A copy of permute."},
     {"select_copy(Tensor self, int dim, int index)", copied<&select>, Function | Out, "A copy of select."},
-    {"slice_copy(Tensor self, int dim=0, int? start=None, int? end=None, int step=1)", copied<&slice_op>, Function | Out, "A copy of slice."},
+    {"slice_copy(Tensor self, int dim=0, int? start=None, int? end=None, int step=1)", copied<&slice_op>,
+     Function | Out, "A copy of slice."},
     {"squeeze_copy(Tensor self)", copied<&squeeze_all>, Function | Out, "A copy of squeeze."},
     {"squeeze_copy(Tensor self, int dim)", copied<&squeeze>, Function | Out},
     {"squeeze_copy(Tensor self, int[] dim)", copied<&squeeze_dims>, Function | Out},

@@ -45,14 +45,16 @@ TensorRef diag_embed(const Tensor& t, std::int64_t offset, std::int64_t dim1, st
 TensorRef sum_to_size(const Tensor& t, IntSpan sizes);
 /// Zeros of `sizes` with `g` at an index or window.
 TensorRef select_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t index);
-TensorRef slice_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t start, std::int64_t end, std::int64_t step);
+TensorRef slice_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t start, std::int64_t end,
+                         std::int64_t step);
 TensorRef diagonal_backward(const Tensor& g, IntSpan sizes, std::int64_t offset, int dim1, int dim2);
 TensorRef unfold_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t size, std::int64_t step);
 /// What as_strided(x) of geometry (sizes, strides, offset) sends back to x of geometry (x_sizes, x_strides, x_offset).
-TensorRef as_strided_backward(const Tensor& g, IntSpan x_sizes, IntSpan x_strides, std::int64_t x_offset, IntSpan sizes, IntSpan strides,
-                              std::int64_t offset);
+TensorRef as_strided_backward(const Tensor& g, IntSpan x_sizes, IntSpan x_strides, std::int64_t x_offset, IntSpan sizes,
+                              IntSpan strides, std::int64_t offset);
 /// A copy of `t` with `window` written at the geometry.
-TensorRef as_strided_scatter(const Tensor& t, const Tensor& window, IntSpan sizes, IntSpan strides, std::int64_t offset);
+TensorRef as_strided_scatter(const Tensor& t, const Tensor& window, IntSpan sizes, IntSpan strides,
+                             std::int64_t offset);
 /// The numbers of `t` laid out with exactly these strides.
 TensorRef to_geometry(const Tensor& t, IntSpan sizes, IntSpan strides);
 

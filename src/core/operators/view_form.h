@@ -7,7 +7,8 @@
 namespace rushlight {
 
 /// A window of `t`'s storage, followed by autograd.
-inline TensorRef window(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64_t offset, Creation creation = Creation::Default) {
+inline TensorRef window(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64_t offset,
+                        Creation creation = Creation::Default) {
   TensorRef out = make_tensor(Ref<Storage>(t.storage), t.dtype, sizes, strides, offset);
   mark_view(*out, const_cast<Tensor&>(t), creation);
   return out;

@@ -16,12 +16,14 @@ void check_window(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64_t 
   std::int64_t reach = offset + 1, part;
   bool overflow = false;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    check(strides[i] >= 0, "as_strided: Negative strides are not supported at the moment, got strides: ", to_string(strides));
+    check(strides[i] >= 0,
+          "as_strided: Negative strides are not supported at the moment, got strides: ", to_string(strides));
     if (sizes[i] == 0) return;
     overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &part) || __builtin_add_overflow(reach, part, &reach);
   }
-  check(!overflow && reach <= std::int64_t(t.storage->size) / t.item_size(), "setStorage: sizes ", to_string(sizes), ", strides ", to_string(strides),
-        ", storage offset ", offset, ", and itemsize ", t.item_size(), " requiring a storage size of ", overflow ? -1 : reach * t.item_size(),
+  check(!overflow && reach <= std::int64_t(t.storage->size) / t.item_size(), "setStorage: sizes ", to_string(sizes),
+        ", strides ", to_string(strides), ", storage offset ", offset, ", and itemsize ", t.item_size(),
+        " requiring a storage size of ", overflow ? -1 : reach * t.item_size(),
         " are out of bounds for storage of size ", t.storage->size);
 }
 }  // namespace
@@ -30,8 +32,9 @@ TensorRef as_strided(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64
   count_elements(sizes);
   check_window(t, sizes, strides, offset);
   Dims x_sizes(t.sizes()), x_strides(t.strides()), w_sizes(sizes), w_strides(strides);
-  return recorded_view("AsStridedBackward0", t, window(t, sizes, strides, offset),
-                       [=, x_offset = t.offset](Vjp& v) { v.set(0, as_strided_backward(*v.grad(), x_sizes, x_strides, x_offset, w_sizes, w_strides, offset)); });
+  return recorded_view("AsStridedBackward0", t, window(t, sizes, strides, offset), [=, x_offset = t.offset](Vjp& v) {
+    v.set(0, as_strided_backward(*v.grad(), x_sizes, x_strides, x_offset, w_sizes, w_strides, offset));
+  });
 }
 
 namespace {
@@ -40,7 +43,8 @@ void scatter_add_window(Tensor& memory, const Tensor& g, IntSpan strides, std::i
   Dims source(g.strides());
   const std::int64_t* both[2] = {source.data(), strides.data()};
   std::int64_t item[2] = {g.item_size(), g.item_size()};
-  char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(g.read())), reinterpret_cast<char*>(memory.write()) + offset * g.item_size()};
+  char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(g.read())),
+                   reinterpret_cast<char*>(memory.write()) + offset * g.item_size()};
   Nest nest(g.sizes(), both, item, 2);
   visit_dtype(g.dtype, [&]<class T>() {
     nest.run(base, 0, nest.numel, [&](char** p, std::int64_t n, const std::int64_t* steps) {
@@ -64,7 +68,8 @@ std::int64_t extent_of(IntSpan sizes, IntSpan strides) {
 bool overlaps_itself(IntSpan sizes, IntSpan strides) {
   Dims order(int(sizes.size()));
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return strides[std::size_t(a)] < strides[std::size_t(b)]; });
+  std::sort(order.begin(), order.end(),
+            [&](std::int64_t a, std::int64_t b) { return strides[std::size_t(a)] < strides[std::size_t(b)]; });
   std::int64_t reach = 0;
   for (auto i : order) {
     if (sizes[std::size_t(i)] <= 1) continue;
@@ -75,11 +80,13 @@ bool overlaps_itself(IntSpan sizes, IntSpan strides) {
 }
 }  // namespace
 
-TensorRef as_strided_backward(const Tensor& g, IntSpan x_sizes, IntSpan x_strides, std::int64_t x_offset, IntSpan sizes, IntSpan strides, std::int64_t offset) {
+TensorRef as_strided_backward(const Tensor& g, IntSpan x_sizes, IntSpan x_strides, std::int64_t x_offset, IntSpan sizes,
+                              IntSpan strides, std::int64_t offset) {
   // the gradient of each place in memory, then read as x reads its places; a place that x shows several times gives
   // each of them an equal share
   std::int64_t first = std::min(x_offset, offset);
-  std::int64_t extent = std::max(x_offset - first + extent_of(x_sizes, x_strides), offset - first + extent_of(sizes, strides));
+  std::int64_t extent =
+      std::max(x_offset - first + extent_of(x_sizes, x_strides), offset - first + extent_of(sizes, strides));
   TensorRef memory = zeros(Dims{extent}, g.dtype);
   if (g.numel) scatter_add_window(*memory, g, strides, offset - first);
   Dims xs(x_sizes), xt(x_strides), ws(sizes), wt(strides);
@@ -108,12 +115,16 @@ TensorRef to_geometry(const Tensor& t, IntSpan sizes, IntSpan strides) {
   check(equal(t.sizes(), sizes), "the gradient has shape ", to_string(t.sizes()), ", expected ", to_string(sizes));
   if (equal(t.strides(), strides) && t.offset == 0) return TensorRef(const_cast<Tensor*>(&t));
   TensorRef out = empty_strided(sizes, strides, t.dtype);
-  if (!is_dense(*out)) fill_numbers(*make_tensor(Ref<Storage>(out->storage), t.dtype, Dims{std::int64_t(out->storage->size) / t.item_size()}, Dims{1}, 0), 0);
+  if (!is_dense(*out))
+    fill_numbers(*make_tensor(Ref<Storage>(out->storage), t.dtype,
+                              Dims{std::int64_t(out->storage->size) / t.item_size()}, Dims{1}, 0),
+                 0);
   copy_numbers(*out, t);
   return record("CloneBackward0", out, {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
 }
 
-TensorRef as_strided_scatter(const Tensor& t, const Tensor& window_numbers, IntSpan sizes, IntSpan strides, std::int64_t offset) {
+TensorRef as_strided_scatter(const Tensor& t, const Tensor& window_numbers, IntSpan sizes, IntSpan strides,
+                             std::int64_t offset) {
   check_window(t, sizes, strides, t.offset + offset);
   TensorRef out = empty_strided(t.sizes(), t.strides(), t.dtype);
   copy_numbers(*out, t);
@@ -130,7 +141,6 @@ TensorRef as_strided_scatter(const Tensor& t, const Tensor& window_numbers, IntS
   });
 }
 
-
 TensorRef unfold(const Tensor& t, std::int64_t dim_, std::int64_t size, std::int64_t step) {
   int dim = wrap_dim(dim_, t.ndim);
   std::int64_t have = t.ndim ? t.size(dim) : 1, gap = t.ndim ? t.stride(dim) : 1;
@@ -145,7 +155,9 @@ TensorRef unfold(const Tensor& t, std::int64_t dim_, std::int64_t size, std::int
   sizes.push_back(size);
   strides.push_back(gap);
   return recorded_view("UnfoldBackward0", t, window(t, sizes, strides, t.offset),
-                       [from = Dims(t.sizes()), dim, size, step](Vjp& v) { v.set(0, unfold_backward(*v.grad(), from, dim, size, step)); });
+                       [from = Dims(t.sizes()), dim, size, step](Vjp& v) {
+                         v.set(0, unfold_backward(*v.grad(), from, dim, size, step));
+                       });
 }
 
 TensorRef unfold_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t size, std::int64_t step) {
@@ -157,7 +169,8 @@ TensorRef unfold_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t 
     strides.push_back(gap);
     scatter_add_window(*out, g, strides, 0);
   }
-  return record("UnfoldBackwardBackward0", out, {&g}, {}, [dim, size, step](Vjp& v) { v.set(0, unfold(*v.grad(), dim, size, step)); });
+  return record("UnfoldBackwardBackward0", out, {&g}, {},
+                [dim, size, step](Vjp& v) { v.set(0, unfold(*v.grad(), dim, size, step)); });
 }
 
 // ---- copies that write to a window
@@ -171,8 +184,9 @@ TensorRef written_window(const char* name, const Tensor& t, const Tensor& source
   {
     GradScope off(false);
     TensorRef at = window_of(*out);
-    check(equal(at->sizes(), source.sizes()), "expected src to have a size equal to the slice of self. src size = ", to_string(source.sizes()), ", slice size = ",
-          to_string(at->sizes()));
+    check(equal(at->sizes(), source.sizes()),
+          "expected src to have a size equal to the slice of self. src size = ", to_string(source.sizes()),
+          ", slice size = ", to_string(at->sizes()));
     copy_numbers(*at, source);
   }
   if (!is_differentiable(t.dtype)) return out;
@@ -184,17 +198,25 @@ TensorRef written_window(const char* name, const Tensor& t, const Tensor& source
 }
 
 TensorRef select_scatter(const Tensor& t, const Tensor& source, std::int64_t dim, std::int64_t index) {
-  return written_window("SelectScatterBackward0", t, source, [dim, index](const Tensor& x) { return select(x, dim, index); });
+  return written_window("SelectScatterBackward0", t, source,
+                        [dim, index](const Tensor& x) { return select(x, dim, index); });
 }
-TensorRef slice_scatter(const Tensor& t, const Tensor& source, std::int64_t dim, std::optional<std::int64_t> start, std::optional<std::int64_t> end, std::int64_t step) {
+TensorRef slice_scatter(const Tensor& t, const Tensor& source, std::int64_t dim, std::optional<std::int64_t> start,
+                        std::optional<std::int64_t> end, std::int64_t step) {
   std::int64_t from = start.value_or(0), to = end.value_or(std::numeric_limits<std::int64_t>::max());
-  return written_window("SliceScatterBackward0", t, source, [=](const Tensor& x) { return slice(x, dim, from, to, step); });
+  return written_window("SliceScatterBackward0", t, source,
+                        [=](const Tensor& x) { return slice(x, dim, from, to, step); });
 }
-TensorRef diagonal_scatter(const Tensor& t, const Tensor& source, std::int64_t offset, std::int64_t dim1, std::int64_t dim2) {
-  return written_window("DiagonalScatterBackward0", t, source, [=](const Tensor& x) { return diagonal(x, offset, dim1, dim2); });
+TensorRef diagonal_scatter(const Tensor& t, const Tensor& source, std::int64_t offset, std::int64_t dim1,
+                           std::int64_t dim2) {
+  return written_window("DiagonalScatterBackward0", t, source,
+                        [=](const Tensor& x) { return diagonal(x, offset, dim1, dim2); });
 }
-TensorRef as_strided_scatter_op(const Tensor& t, const Tensor& source, const Dims& size, const Dims& stride, std::optional<std::int64_t> offset) {
-  check(equal(source.sizes(), size), "expected src to have a size equal to the slice of self. src size = ", to_string(source.sizes()), ", slice size = ", size);
+TensorRef as_strided_scatter_op(const Tensor& t, const Tensor& source, const Dims& size, const Dims& stride,
+                                std::optional<std::int64_t> offset) {
+  check(equal(source.sizes(), size),
+        "expected src to have a size equal to the slice of self. src size = ", to_string(source.sizes()),
+        ", slice size = ", size);
   return as_strided_scatter(t, source, size, stride, offset.value_or(t.offset) - t.offset);
 }
 
@@ -203,14 +225,22 @@ TensorRef as_strided_op(const Tensor& t, const Dims& size, const Dims& stride, s
 }
 
 const Define windows[] = {
-    {"as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None)", &as_strided_op, Both, "A view by sizes, strides and offset in the storage."},
-    {"as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None)", copied<&as_strided_op>, Function | Out, "A copy of as_strided."},
-    {"unfold(Tensor self, int dimension, int size, int step)", &unfold, Method, "A view of sliding windows along a dimension."},
-    {"unfold_copy(Tensor self, int dimension, int size, int step)", copied<&unfold>, Function | Out, "A copy of unfold."},
-    {"select_scatter(Tensor self, Tensor src, int dim, int index)", &select_scatter, Both | Out, "A copy whose select(dim, index) is src."},
-    {"slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1)", &slice_scatter, Both | Out, "A copy whose slice is src."},
-    {"diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1)", &diagonal_scatter, Both | Out, "A copy whose diagonal is src."},
-    {"as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None)", &as_strided_scatter_op, Both | Out, "A copy whose window is src."},
+    {"as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None)", &as_strided_op, Both,
+     "A view by sizes, strides and offset in the storage."},
+    {"as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None)", copied<&as_strided_op>,
+     Function | Out, "A copy of as_strided."},
+    {"unfold(Tensor self, int dimension, int size, int step)", &unfold, Method,
+     "A view of sliding windows along a dimension."},
+    {"unfold_copy(Tensor self, int dimension, int size, int step)", copied<&unfold>, Function | Out,
+     "A copy of unfold."},
+    {"select_scatter(Tensor self, Tensor src, int dim, int index)", &select_scatter, Both | Out,
+     "A copy whose select(dim, index) is src."},
+    {"slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1)", &slice_scatter,
+     Both | Out, "A copy whose slice is src."},
+    {"diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1)", &diagonal_scatter, Both | Out,
+     "A copy whose diagonal is src."},
+    {"as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None)",
+     &as_strided_scatter_op, Both | Out, "A copy whose window is src."},
 };
 
 }  // namespace

@@ -24,7 +24,9 @@ bool try_scalar(PyObject* o, Scalar& out) {
   if (PyLong_Check(o)) {
     int overflow;
     std::int64_t v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    if (overflow) fail(ErrorKind::Overflow, "Overflow when unpacking long long: ", text_of(Owned(checked(PyObject_Str(o)))), " does not fit into 64 bits");
+    if (overflow)
+      fail(ErrorKind::Overflow, "Overflow when unpacking long long: ", text_of(Owned(checked(PyObject_Str(o)))),
+           " does not fit into 64 bits");
     out = Scalar(v);
     return true;
   }
@@ -67,10 +69,14 @@ Scalar as_scalar(PyObject* o, const char* what) {
 
 PyObject* number_to_python(const Scalar& s) {
   switch (s.kind) {
-    case Scalar::Bool: return PyBool_FromLong(long(s.integer));
-    case Scalar::Int: return PyLong_FromLongLong(s.integer);
-    case Scalar::Float: return PyFloat_FromDouble(s.real);
-    default: return PyComplex_FromDoubles(s.real, s.imag);
+    case Scalar::Bool:
+      return PyBool_FromLong(long(s.integer));
+    case Scalar::Int:
+      return PyLong_FromLongLong(s.integer);
+    case Scalar::Float:
+      return PyFloat_FromDouble(s.real);
+    default:
+      return PyComplex_FromDoubles(s.real, s.imag);
   }
 }
 

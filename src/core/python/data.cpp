@@ -15,7 +15,10 @@ struct Survey {
   DType dtype = DType::Float32;  ///< of tensor and array leaves
 };
 
-bool is_nested(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o) || (!is_tensor(o) && !is_array(o) && !PyUnicode_Check(o) && PySequence_Check(o)); }
+bool is_nested(PyObject* o) {
+  return PyTuple_Check(o) || PyList_Check(o) ||
+         (!is_tensor(o) && !is_array(o) && !PyUnicode_Check(o) && PySequence_Check(o));
+}
 
 void survey(PyObject* o, int depth, Survey& s) {
   check_value(depth < 128, "too many dimensions in nested data");
@@ -23,7 +26,8 @@ void survey(PyObject* o, int depth, Survey& s) {
     Owned fast(checked(PySequence_Fast(o, "not a sequence")));
     Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
     if (depth == s.sizes.size()) s.sizes.push_back(n);
-    check_value(s.sizes[depth] == n, "expected sequence of length ", s.sizes[depth], " at dim ", depth, " (got ", n, ")");
+    check_value(s.sizes[depth] == n, "expected sequence of length ", s.sizes[depth], " at dim ", depth, " (got ", n,
+                ")");
     for (Py_ssize_t i = 0; i < n; ++i) survey(PySequence_Fast_GET_ITEM(fast.get(), i), depth + 1, s);
     return;
   }
@@ -48,9 +52,11 @@ void survey(PyObject* o, int depth, Survey& s) {
 
 void fill(PyObject* o, int depth, const Dims& sizes, DType dtype, std::byte*& to) {
   if (depth < sizes.size()) {
-    check_value(is_nested(o), "expected a sequence of length ", sizes[depth], " at dim ", depth, " (got ", Py_TYPE(o)->tp_name, ")");
+    check_value(is_nested(o), "expected a sequence of length ", sizes[depth], " at dim ", depth, " (got ",
+                Py_TYPE(o)->tp_name, ")");
     Owned fast(checked(PySequence_Fast(o, "not a sequence")));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i) fill(PySequence_Fast_GET_ITEM(fast.get(), i), depth + 1, sizes, dtype, to);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.get()); ++i)
+      fill(PySequence_Fast_GET_ITEM(fast.get(), i), depth + 1, sizes, dtype, to);
     return;
   }
   check_value(!is_nested(o), "expected a number at dim ", depth, " (got a sequence)");
@@ -59,11 +65,13 @@ void fill(PyObject* o, int depth, const Dims& sizes, DType dtype, std::byte*& to
     std::memcpy(to, &v, sizeof v);
   } else {
     Scalar v = is_tensor(o) ? item(*tensor_of(o)) : as_scalar(o, "an element");
-    if (category(dtype) == 1 && v.kind == Scalar::Float) check_value(std::isfinite(v.real), "cannot convert float ", v.real, " to integer");
+    if (category(dtype) == 1 && v.kind == Scalar::Float)
+      check_value(std::isfinite(v.real), "cannot convert float ", v.real, " to integer");
     if (category(dtype) == 1 && v.is_integral() && item_size(dtype) < 8) {
       std::int64_t low = dtype == DType::UInt8 ? 0 : -(std::int64_t(1) << (item_size(dtype) * 8 - 1));
       std::int64_t high = dtype == DType::UInt8 ? 255 : (std::int64_t(1) << (item_size(dtype) * 8 - 1)) - 1;
-      check(v.integer >= low && v.integer <= high, "value cannot be converted to type ", name(dtype), " without overflow");
+      check(v.integer >= low && v.integer <= high, "value cannot be converted to type ", name(dtype),
+            " without overflow");
     }
     v.store(dtype, to);
   }
@@ -85,7 +93,8 @@ PyObject* from_data(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     std::optional<DType> dtype;
     DType d;
     if (args[1] != Py_None) {
-      check_type(try_dtype(args[1], d), "tensor(): argument 'dtype' must be torch.dtype, not ", Py_TYPE(args[1])->tp_name);
+      check_type(try_dtype(args[1], d), "tensor(): argument 'dtype' must be torch.dtype, not ",
+                 Py_TYPE(args[1])->tp_name);
       dtype = d;
     }
     check_device(args[3]);
@@ -94,7 +103,8 @@ PyObject* from_data(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }
 
 PyMethodDef methods[] = {
-    {"_tensor_from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_data)), METH_FASTCALL, "A tensor of nested numbers, an array or a tensor."},
+    {"_tensor_from_data", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(from_data)), METH_FASTCALL,
+     "A tensor of nested numbers, an array or a tensor."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -126,9 +136,16 @@ TensorRef tensor_from_data(PyObject* data, std::optional<DType> dtype, bool copy
   if (dtype)
     d = *dtype;
   else if (s.typed)
-    d = s.kind < 0 ? s.dtype : int(category(s.dtype)) >= s.kind ? s.dtype : s.kind == Scalar::Float ? default_dtype : s.kind == Scalar::Int ? DType::Int64 : complex_of(default_dtype);
+    d = s.kind < 0                         ? s.dtype
+        : int(category(s.dtype)) >= s.kind ? s.dtype
+        : s.kind == Scalar::Float          ? default_dtype
+        : s.kind == Scalar::Int            ? DType::Int64
+                                           : complex_of(default_dtype);
   else
-    d = s.kind < 0 || s.kind == Scalar::Float ? default_dtype : s.kind == Scalar::Bool ? DType::Bool : s.kind == Scalar::Int ? DType::Int64 : complex_of(default_dtype);
+    d = s.kind < 0 || s.kind == Scalar::Float ? default_dtype
+        : s.kind == Scalar::Bool              ? DType::Bool
+        : s.kind == Scalar::Int               ? DType::Int64
+                                              : complex_of(default_dtype);
   TensorRef out = empty(s.sizes, d);
   std::byte* to = out->write();
   if (out->numel) fill(data, 0, s.sizes, d, to);

@@ -22,17 +22,20 @@ Point read_point(PyObject* o, const char* what) {
   if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 && is_node(PyTuple_GET_ITEM(o, 0))) {
     p.at.node = Ref<Node>(node_of(PyTuple_GET_ITEM(o, 0)));
     p.at.output = std::uint32_t(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1)));
-    check(p.at.output < std::max<std::uint32_t>(p.at.node->n_outputs, 1), "the edge's output number ", p.at.output, " is out of range");
+    check(p.at.output < std::max<std::uint32_t>(p.at.node->n_outputs, 1), "the edge's output number ", p.at.output,
+          " is out of range");
     return p;
   }
   bool roots = std::string_view(what) == "tensors";
-  fail(roots ? ErrorKind::Type : ErrorKind::Runtime, "all ", what, " have to be Tensors or GradientEdges, but got ", Py_TYPE(o)->tp_name);
+  fail(roots ? ErrorKind::Type : ErrorKind::Runtime, "all ", what, " have to be Tensors or GradientEdges, but got ",
+       Py_TYPE(o)->tp_name);
 }
 
 /// The shape that a GradientEdge stands for; nodes keep that of their first output, up to four sizes.
 Dims known_sizes(const Point& root) {
   const Node& node = *root.at.node;
-  check(root.at.output == 0 && node.ndim <= 4, "give a gradient for a GradientEdge to output ", root.at.output, " of ", name_of(&node), ": its shape is not known");
+  check(root.at.output == 0 && node.ndim <= 4, "give a gradient for a GradientEdge to output ", root.at.output, " of ",
+        name_of(&node), ": its shape is not known");
   return Dims(IntSpan(node.sizes, node.ndim));
 }
 
@@ -41,14 +44,18 @@ TensorRef root_gradient(const Point& root, PyObject* given, Py_ssize_t i) {
     check_type(is_tensor(given), "gradients can be either Tensors or None, but got ", Py_TYPE(given)->tp_name);
     TensorRef g(tensor_of(given));
     if (const Tensor* t = root.tensor) {
-      check(equal(g->sizes(), t->sizes()), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(", to_string(g->sizes()), ") and output[", i, "] has a shape of torch.Size(",
-            to_string(t->sizes()), ").");
-      check(is_complex(g->dtype) == is_complex(t->dtype), "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[", i,
-            "] has a dtype of torch.", rushlight::name(g->dtype), " and output[", i, "] has a dtype of torch.", rushlight::name(t->dtype), ".");
+      check(equal(g->sizes(), t->sizes()), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(",
+            to_string(g->sizes()), ") and output[", i, "] has a shape of torch.Size(", to_string(t->sizes()), ").");
+      check(is_complex(g->dtype) == is_complex(t->dtype),
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            "grad_output[",
+            i, "] has a dtype of torch.", rushlight::name(g->dtype), " and output[", i, "] has a dtype of torch.",
+            rushlight::name(t->dtype), ".");
       if (g->dtype != t->dtype) g = cast(*g, t->dtype);
     } else if (root.at.output == 0 && root.at.node->ndim <= 4) {
       Dims sizes = known_sizes(root);
-      check(equal(g->sizes(), sizes), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(", to_string(g->sizes()), ") and output[", i, "] has a shape of torch.Size(", sizes, ").");
+      check(equal(g->sizes(), sizes), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(",
+            to_string(g->sizes()), ") and output[", i, "] has a shape of torch.Size(", sizes, ").");
     }
     return g;
   }
@@ -59,7 +66,8 @@ TensorRef root_gradient(const Point& root, PyObject* given, Py_ssize_t i) {
   }
   const Tensor& t = *root.tensor;
   check(t.numel == 1, "grad can be implicitly created only for scalar outputs");
-  check(is_floating(t.dtype), "grad can be implicitly created only for real scalar outputs but got torch.", rushlight::name(t.dtype));
+  check(is_floating(t.dtype), "grad can be implicitly created only for real scalar outputs but got torch.",
+        rushlight::name(t.dtype));
   return full(t.sizes(), 1, t.dtype);
 }
 
@@ -113,7 +121,8 @@ PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     }
     if (!allow_unreachable)
       for (std::size_t i = 0; i < caught.size(); ++i)
-        check(bool(caught[i]), "The differentiated Tensor at index ", i, " appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
+        check(bool(caught[i]), "The differentiated Tensor at index ", i,
+              " appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
     return wrap_tuple(std::move(caught));
   });
 }
@@ -152,7 +161,8 @@ PyObject* increment_version(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     auto bump = [](PyObject* t) {
       check_type(is_tensor(t), "increment_version expects tensors, not ", Py_TYPE(t)->tp_name);
-      check(!tensor_of(t)->has(Inference), "increment_version can only be called on tensors that track a version counter, not on inference tensors");
+      check(!tensor_of(t)->has(Inference),
+            "increment_version can only be called on tensors that track a version counter, not on inference tensors");
       tensor_of(t)->bump_version();
     };
     if (is_tensor(o)) {
@@ -199,17 +209,22 @@ PyMethodDef methods[] = {
     {"_set_multithreading_enabled", set_multithreading, METH_O, nullptr},
     {"_current_graph_task_id", current_run_id, METH_NOARGS, "The number of the backward run on this thread, or -1."},
     {"_will_engine_execute_node", will_execute, METH_O, "Will the current backward run this node?"},
-    {"_set_before_mutation_hook", set_mutation_hook, METH_O, "hook(tensor) is called before each in-place change; None ends it."},
-    {"_run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run)), METH_FASTCALL, "Runs the engine."},
+    {"_set_before_mutation_hook", set_mutation_hook, METH_O,
+     "hook(tensor) is called before each in-place change; None ends it."},
+    {"_run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run)), METH_FASTCALL,
+     "Runs the engine."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled(): are operations recorded on this thread?"},
     {"_set_inference_mode", set_inference_mode, METH_O, nullptr},
-    {"is_inference_mode_enabled", is_inference_mode, METH_NOARGS, "is_inference_mode_enabled(): is inference mode on, on this thread?"},
+    {"is_inference_mode_enabled", is_inference_mode, METH_NOARGS,
+     "is_inference_mode_enabled(): is inference mode on, on this thread?"},
     {"_set_anomaly_enabled", set_anomaly, METH_VARARGS, nullptr},
     {"is_anomaly_enabled", is_anomaly, METH_NOARGS, "is_anomaly_enabled(): is backward watched?"},
-    {"is_anomaly_check_nan_enabled", is_check_nan, METH_NOARGS, "is_anomaly_check_nan_enabled(): are NaN gradients refused under anomaly mode?"},
+    {"is_anomaly_check_nan_enabled", is_check_nan, METH_NOARGS,
+     "is_anomaly_check_nan_enabled(): are NaN gradients refused under anomaly mode?"},
     {"_set_record_locations", set_locations, METH_O, nullptr},
-    {"_current_autograd_node", get_current_node, METH_NOARGS, "The node that backward is running on this thread, or None."},
+    {"_current_autograd_node", get_current_node, METH_NOARGS,
+     "The node that backward is running on this thread, or None."},
     {"_increment_version", increment_version, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -14,14 +14,29 @@ void set_error() noexcept {
     PyObject* type = PyExc_RuntimeError;
     switch (e.kind) {
       case ErrorKind::Runtime:
-      case ErrorKind::OutOfMemory: break;
-      case ErrorKind::Type: type = PyExc_TypeError; break;
-      case ErrorKind::Value: type = PyExc_ValueError; break;
-      case ErrorKind::Index: type = PyExc_IndexError; break;
-      case ErrorKind::NotImplemented: type = PyExc_NotImplementedError; break;
-      case ErrorKind::Overflow: type = PyExc_OverflowError; break;
-      case ErrorKind::ZeroDivision: type = PyExc_ZeroDivisionError; break;
-      case ErrorKind::Buffer: type = PyExc_BufferError; break;
+      case ErrorKind::OutOfMemory:
+        break;
+      case ErrorKind::Type:
+        type = PyExc_TypeError;
+        break;
+      case ErrorKind::Value:
+        type = PyExc_ValueError;
+        break;
+      case ErrorKind::Index:
+        type = PyExc_IndexError;
+        break;
+      case ErrorKind::NotImplemented:
+        type = PyExc_NotImplementedError;
+        break;
+      case ErrorKind::Overflow:
+        type = PyExc_OverflowError;
+        break;
+      case ErrorKind::ZeroDivision:
+        type = PyExc_ZeroDivisionError;
+        break;
+      case ErrorKind::Buffer:
+        type = PyExc_BufferError;
+        break;
     }
     PyErr_SetString(type, e.what());
   } catch (const std::bad_alloc&) {

@@ -43,10 +43,12 @@ TensorRef conform(const FunctionNode* node, int i, PyObject* given) {
       std::int64_t have = g->size(g->ndim - want.sizes.size() + d);
       fits = have == want.sizes[d] || want.sizes[d] == 1;
     }
-    check(fits, "Function ", who, " returned an invalid gradient at index ", i, " - got ", to_string(g->sizes()), " but expected shape compatible with ", to_string(want.sizes));
+    check(fits, "Function ", who, " returned an invalid gradient at index ", i, " - got ", to_string(g->sizes()),
+          " but expected shape compatible with ", to_string(want.sizes));
     g = sum_to_size(*g, want.sizes);
   }
-  check(is_complex(want.dtype) || !is_complex(g->dtype), "Function ", who, " returned an invalid gradient at index ", i, " - expected a real gradient, got ", rushlight::name(g->dtype));
+  check(is_complex(want.dtype) || !is_complex(g->dtype), "Function ", who, " returned an invalid gradient at index ", i,
+        " - expected a real gradient, got ", rushlight::name(g->dtype));
   return g->dtype == want.dtype ? g : cast(*g, want.dtype);
 }
 
@@ -69,12 +71,14 @@ void function_apply_node(Node* n, TensorRef* grads, TensorRef* results) {
   auto n_inputs = Py_ssize_t(state.inputs.size()), got = PyTuple_GET_SIZE(out.get());
   bool only_none = true;
   for (Py_ssize_t i = n_inputs; i < got; ++i) only_none = only_none && PyTuple_GET_ITEM(out.get(), i) == Py_None;
-  check(got == n_inputs || (got > n_inputs && only_none), "function ", Py_TYPE(self)->tp_name, " returned an incorrect number of gradients (expected ", n_inputs, ", got ", got, ")");
+  check(got == n_inputs || (got > n_inputs && only_none), "function ", Py_TYPE(self)->tp_name,
+        " returned an incorrect number of gradients (expected ", n_inputs, ", got ", got, ")");
   for (Py_ssize_t i = 0; i < n_inputs; ++i) {
     PyObject* g = PyTuple_GET_ITEM(out.get(), i);
     const Shape& shape = state.inputs[std::size_t(i)];
     if (!shape.tensor) {
-      check(g == Py_None, "function ", Py_TYPE(self)->tp_name, " returned a gradient different than None at position ", i + 1, ", but the corresponding forward input was not a Variable");
+      check(g == Py_None, "function ", Py_TYPE(self)->tp_name, " returned a gradient different than None at position ",
+            i + 1, ", but the corresponding forward input was not a Variable");
       continue;
     }
     if (g == Py_None || !node->needs(shape.edge)) continue;
@@ -117,7 +121,7 @@ PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
 
 // ---- the context's methods
 
-PyObject* set_tuple(Owned FunctionState::*member, PyObject* self, PyObject* args) {
+PyObject* set_tuple(Owned FunctionState::* member, PyObject* self, PyObject* args) {
   state_of(self).*member = Owned::borrow(args);
   Py_RETURN_NONE;
 }
@@ -125,21 +129,27 @@ PyObject* save_for_backward(PyObject* self, PyObject* args) {
   return guarded([&]() -> PyObject* {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
       PyObject* t = PyTuple_GET_ITEM(args, i);
-      check_type(t == Py_None || is_tensor(t), "save_for_backward can only save variables, but argument ", i, " is of type ", Py_TYPE(t)->tp_name);
+      check_type(t == Py_None || is_tensor(t), "save_for_backward can only save variables, but argument ", i,
+                 " is of type ", Py_TYPE(t)->tp_name);
     }
     return set_tuple(&FunctionState::to_save, self, args);
   });
 }
-PyObject* save_for_forward(PyObject* self, PyObject* args) { return set_tuple(&FunctionState::saved_for_forward, self, args); }
-PyObject* mark(const char* name, Owned FunctionState::*member, PyObject* self, PyObject* args) {
+PyObject* save_for_forward(PyObject* self, PyObject* args) {
+  return set_tuple(&FunctionState::saved_for_forward, self, args);
+}
+PyObject* mark(const char* name, Owned FunctionState::* member, PyObject* self, PyObject* args) {
   return guarded([&] {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
-      check(is_tensor(PyTuple_GET_ITEM(args, i)), name, " can only accept variables, but argument ", i, " is of type ", Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
+      check(is_tensor(PyTuple_GET_ITEM(args, i)), name, " can only accept variables, but argument ", i, " is of type ",
+            Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name);
     return set_tuple(member, self, args);
   });
 }
 PyObject* mark_dirty(PyObject* self, PyObject* args) { return mark("mark_dirty", &FunctionState::dirty, self, args); }
-PyObject* mark_non_differentiable(PyObject* self, PyObject* args) { return mark("mark_non_differentiable", &FunctionState::non_differentiable, self, args); }
+PyObject* mark_non_differentiable(PyObject* self, PyObject* args) {
+  return mark("mark_non_differentiable", &FunctionState::non_differentiable, self, args);
+}
 PyObject* set_materialize(PyObject* self, PyObject* value) {
   if (!PyBool_Check(value)) {
     PyErr_Format(PyExc_TypeError, "set_materialize_grads expects a bool, not %s", Py_TYPE(value)->tp_name);
@@ -189,7 +199,8 @@ PyGetSetDef getset[] = {
     {"saved_tensors", saved_tensors, nullptr, "What save_for_backward kept.", nullptr},
     {"saved_variables", saved_tensors, nullptr, "The former name of saved_tensors.", nullptr},
     {"saved_for_forward", saved_for_forward_get, nullptr, "What save_for_forward kept.", nullptr},
-    {"needs_input_grad", needs_input_grad, set_needs_input_grad, "One bool per argument: is its gradient wanted?", nullptr},
+    {"needs_input_grad", needs_input_grad, set_needs_input_grad, "One bool per argument: is its gradient wanted?",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -213,7 +224,8 @@ class Application {
   Application(PyObject* cls, PyObject* args) : cls_(cls), args_(args) {}
 
   PyObject* run() {
-    static PyObject *backward_cls = intern("_backward_cls"), *forward_name = intern("forward"), *setup_name = intern("setup_context");
+    static PyObject *backward_cls = intern("_backward_cls"), *forward_name = intern("forward"),
+                    *setup_name = intern("setup_context");
     static PyObject* base_setup = nullptr;
     if (!base_setup) {
       Owned module(checked(PyImport_ImportModule("rushlight.autograd.function")));
@@ -269,7 +281,8 @@ class Application {
     // edges as they were before forward, which may change its inputs in place
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* a = PyTuple_GET_ITEM(args_, i);
-      if (is_tensor(a)) s.edges.push_back(is_differentiable(tensor_of(a)->dtype) ? gradient_edge(*tensor_of(a)) : Edge{});
+      if (is_tensor(a))
+        s.edges.push_back(is_differentiable(tensor_of(a)->dtype) ? gradient_edge(*tensor_of(a)) : Edge{});
     }
     Node* node = node_of(ctx_);
     node->edges = s.edges.data();
@@ -307,16 +320,22 @@ class Application {
     if (!s.dirty) return;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(s.dirty.get()); ++i) {
       PyObject* d = PyTuple_GET_ITEM(s.dirty.get(), i);
-      check(is_tensor(d), "mark_dirty can only accept variables, but argument ", i, " is of type ", Py_TYPE(d)->tp_name);
+      check(is_tensor(d), "mark_dirty can only accept variables, but argument ", i, " is of type ",
+            Py_TYPE(d)->tp_name);
       check(contains(args_, d) || !recorded_, "mark_dirty only accepts input tensors, but argument ", i, " isn't one");
       check(contains(outputs, d),
-            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified inplace must all be outputs of the Function.");
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+            "modified inplace must all be outputs of the Function.");
       Tensor& t = *tensor_of(d);
-      check(!(recorded_ && t.has(RequiresGrad) && t.is_leaf()), "a leaf Variable that requires grad has been used in an in-place operation.");
+      check(!(recorded_ && t.has(RequiresGrad) && t.is_leaf()),
+            "a leaf Variable that requires grad has been used in an in-place operation.");
       check(!(recorded_ && is_view(t) && PyTuple_GET_SIZE(outputs) > 1),
-            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one Tensor. This is not supported by the current "
-            "autograd engine. You should either make sure the input is not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting "
-            "it into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other operations).");
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "
+            "more than one Tensor. This is not supported by the current "
+            "autograd engine. You should either make sure the input is not a view (using .clone() for example) or make "
+            "your Function only return one Tensor (potentially splitting "
+            "it into two Functions: one doing the inplace that returns a single Tensor and a second one that does the "
+            "other operations).");
     }
   }
 
@@ -371,7 +390,8 @@ class Application {
       int out = index_in(outputs, o), in = index_in(args_, o);
       Tensor* t = tensor_of(o);
       if (out >= 0 && (in < 0 || contains(s.dirty, o)))
-        save_output(node, int(i), tensor_of(PyTuple_GET_ITEM(results, out)), tensor_of(PyTuple_GET_ITEM(results, out))->grad_fn_ == node ? out : -1);
+        save_output(node, int(i), tensor_of(PyTuple_GET_ITEM(results, out)),
+                    tensor_of(PyTuple_GET_ITEM(results, out))->grad_fn_ == node ? out : -1);
       else
         save_input(node, int(i), t, in < 0 ? -1 : s.inputs[std::size_t(in)].edge);
     }
@@ -389,19 +409,24 @@ PyObject* function_apply(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }
 
 PyMethodDef module_methods[] = {
-    {"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function_apply)), METH_FASTCALL, "Runs an autograd.Function."},
+    {"_function_apply", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function_apply)), METH_FASTCALL,
+     "Runs an autograd.Function."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
 
 void init_function_type(PyObject* module) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(function_new)}, {Py_tp_methods, methods}, {Py_tp_getset, getset},
-                         {Py_tp_dealloc, node_type->tp_dealloc ? reinterpret_cast<void*>(node_type->tp_dealloc) : nullptr},
-                         {Py_tp_traverse, reinterpret_cast<void*>(node_type->tp_traverse)},
-                         {Py_tp_clear, reinterpret_cast<void*>(node_type->tp_clear)},
-                         {0, nullptr}};
-  PyType_Spec spec{"rushlight._C._FunctionBase", sizeof(Node), 8, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(function_new)},
+      {Py_tp_methods, methods},
+      {Py_tp_getset, getset},
+      {Py_tp_dealloc, node_type->tp_dealloc ? reinterpret_cast<void*>(node_type->tp_dealloc) : nullptr},
+      {Py_tp_traverse, reinterpret_cast<void*>(node_type->tp_traverse)},
+      {Py_tp_clear, reinterpret_cast<void*>(node_type->tp_clear)},
+      {0, nullptr}};
+  PyType_Spec spec{"rushlight._C._FunctionBase", sizeof(Node), 8,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   PyObject* type = checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(node_type)));
   checked(PyModule_AddObjectRef(module, "_FunctionBase", type));
   Py_DECREF(type);

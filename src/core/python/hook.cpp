@@ -34,8 +34,10 @@ struct DictOwner {
 void check_gradient(const Tensor& was, PyObject* now) {
   check_type(is_tensor(now), "expected Variable, but hook returned '", Py_TYPE(now)->tp_name, "'");
   Tensor& t = *tensor_of(now);
-  check(t.dtype == was.dtype, "hook has changed the type of value (was torch.", info(was.dtype).legacy, " got torch.", info(t.dtype).legacy, ")");
-  check(equal(t.sizes(), was.sizes()), "hook has changed the size of value: was ", to_string(was.sizes()), ", got ", to_string(t.sizes()));
+  check(t.dtype == was.dtype, "hook has changed the type of value (was torch.", info(was.dtype).legacy, " got torch.",
+        info(t.dtype).legacy, ")");
+  check(equal(t.sizes(), was.sizes()), "hook has changed the size of value: was ", to_string(was.sizes()), ", got ",
+        to_string(t.sizes()));
 }
 
 struct TensorHooks : TensorHook, DictOwner {
@@ -70,7 +72,8 @@ void replace(TensorRef* list, int n, PyObject* with, const char* what) {
   Owned one;
   if (is_tensor(with)) with = (one = Owned(checked(PyTuple_Pack(1, with)))).get();
   check_type(PyTuple_Check(with), what, " must return None, a tensor or a tuple, not ", Py_TYPE(with)->tp_name);
-  check(PyTuple_GET_SIZE(with) == n, "hook has returned an incorrect number of values (got ", PyTuple_GET_SIZE(with), ", but expected ", n, ")");
+  check(PyTuple_GET_SIZE(with) == n, "hook has returned an incorrect number of values (got ", PyTuple_GET_SIZE(with),
+        ", but expected ", n, ")");
   for (int i = 0; i < n; ++i) {
     PyObject* now = PyTuple_GET_ITEM(with, i);
     if (now == Py_None) {
@@ -158,7 +161,8 @@ PyObject* backward_hooks(PyObject* self, PyObject*) {
     Tensor& t = *tensor_of(self);
     Node* fn = t.grad_fn();
     if (fn ? !fn->extra || fn->extra->tensor_hooks.empty() : !t.meta || t.meta->hooks.empty()) Py_RETURN_NONE;
-    return Py_NewRef(fn ? dict_in<TensorHooks>(fn->extra->tensor_hooks, t.output_nr) : dict_in<TensorHooks>(t.meta->hooks));
+    return Py_NewRef(fn ? dict_in<TensorHooks>(fn->extra->tensor_hooks, t.output_nr)
+                        : dict_in<TensorHooks>(t.meta->hooks));
   });
 }
 
@@ -170,8 +174,12 @@ PyObject* retain_grad_method(PyObject* self, PyObject*) {
 }
 
 PyMethodDef tensor_methods[] = {
-    {"register_hook", register_hook, METH_O, "register_hook(hook): hook(grad) runs when the gradient of this tensor is known; what it returns replaces it. Returns a handle."},
-    {"register_post_accumulate_grad_hook", register_leaf_hook, METH_O, "register_post_accumulate_grad_hook(hook): hook(leaf) runs after backward has added into .grad. Returns a handle."},
+    {"register_hook", register_hook, METH_O,
+     "register_hook(hook): hook(grad) runs when the gradient of this tensor is known; what it returns replaces it. "
+     "Returns a handle."},
+    {"register_post_accumulate_grad_hook", register_leaf_hook, METH_O,
+     "register_post_accumulate_grad_hook(hook): hook(leaf) runs after backward has added into .grad. Returns a "
+     "handle."},
     {"_hooks", backward_hooks, METH_NOARGS, "The dictionary of this tensor's hooks, or None."},
     {"retain_grad", retain_grad_method, METH_NOARGS, "Lets backward fill .grad of this non-leaf tensor."},
     {nullptr, nullptr, 0, nullptr},
@@ -188,7 +196,8 @@ struct PackedTensor : SavedHook {
   TensorRef unpack() override {
     Owned r(PyObject_CallOneArg(unpacker, packed));
     if (!r) throw PythonError();
-    check_type(is_tensor(r), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ", Py_TYPE(r.get())->tp_name);
+    check_type(is_tensor(r), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+               Py_TYPE(r.get())->tp_name);
     return TensorRef(tensor_of(r));
   }
   int visit(Visitor v) const override {
@@ -250,8 +259,12 @@ PyMethodDef module_methods[] = {
 
 }  // namespace
 
-PyObject* add_node_hook(Node* node, PyObject* hook) { return add_hook(dict_in<PostHooks>(node->extras().post_hooks), hook); }
-PyObject* add_node_prehook(Node* node, PyObject* hook) { return add_hook(dict_in<PreHooks>(node->extras().pre_hooks), hook); }
+PyObject* add_node_hook(Node* node, PyObject* hook) {
+  return add_hook(dict_in<PostHooks>(node->extras().post_hooks), hook);
+}
+PyObject* add_node_prehook(Node* node, PyObject* hook) {
+  return add_hook(dict_in<PreHooks>(node->extras().pre_hooks), hook);
+}
 
 void init_hooks(PyObject* module) {
   checked(PyModule_AddFunctions(module, module_methods));
@@ -278,8 +291,11 @@ SavedHook* pack_saved(Tensor* t) {
     packed = Owned(PyObject_CallOneArg(pack, object_of(bare.get())));
   }
   if (!packed) throw PythonError();
-  check(t->version() == before, "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by in-place operations as "
-                                "this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the input to a pack hook.");
+  check(t->version() == before,
+        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "
+        "modified by in-place operations as "
+        "this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on "
+        "the input to a pack hook.");
   auto* hook = new PackedTensor;
   hook->packed = packed.detach();
   hook->unpacker = keep_unpack.detach();

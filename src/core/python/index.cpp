@@ -76,7 +76,8 @@ Selection select_parts(Tensor& self, PyObject* const* parts, Py_ssize_t n) {
       auto* slice_object = reinterpret_cast<PySliceObject*>(o);
       std::int64_t step = bound(slice_object->step, 1);
       check_value(step > 0, "step must be greater than zero");
-      s.view = slice(*s.view, dim, bound(slice_object->start, 0), bound(slice_object->stop, std::numeric_limits<std::int64_t>::max()), step);
+      s.view = slice(*s.view, dim, bound(slice_object->start, 0),
+                     bound(slice_object->stop, std::numeric_limits<std::int64_t>::max()), step);
       ++dim;
     } else if (PyBool_Check(o)) {
       s.view = unsqueeze(*s.view, dim);
@@ -88,14 +89,17 @@ Selection select_parts(Tensor& self, PyObject* const* parts, Py_ssize_t n) {
       std::int64_t size = s.view->size(dim);
       check_index(at >= -size && at < size, "index ", at, " is out of bounds for dimension ", i, " with size ", size);
       s.view = select(*s.view, dim, at);
-    } else if (is_tensor(o) && tensor_of(o)->ndim == 0 && category(tensor_of(o)->dtype) == 1 && tensor_of(o)->dtype != DType::UInt8) {
+    } else if (is_tensor(o) && tensor_of(o)->ndim == 0 && category(tensor_of(o)->dtype) == 1 &&
+               tensor_of(o)->dtype != DType::UInt8) {
       at = item(*tensor_of(o)).to_int();
       std::int64_t size = s.view->size(dim);
       check_index(at >= -size && at < size, "index ", at, " is out of bounds for dimension ", i, " with size ", size);
       s.view = select(*s.view, dim, at);
     } else {
-      check_index(is_tensor(o) || is_array(o) || PySequence_Check(o),
-                  "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ", Py_TYPE(o)->tp_name, ")");
+      check_index(
+          is_tensor(o) || is_array(o) || PySequence_Check(o),
+          "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
+          Py_TYPE(o)->tp_name, ")");
       TensorRef t = index_tensor(o);
       bool mask = t->dtype == DType::Bool || t->dtype == DType::UInt8;
       if (mask && t->ndim == 0) {
@@ -131,8 +135,11 @@ PyObject* get_item(PyObject* self, PyObject* key) {
     if (PyLong_CheckExact(key)) {
       std::int64_t at = PyLong_AsLongLong(key);
       if (at == -1 && PyErr_Occurred()) throw PythonError();
-      check_index(t.ndim > 0, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
-      check_index(at >= -t.size(0) && at < t.size(0), "index ", at, " is out of bounds for dimension 0 with size ", t.size(0));
+      check_index(t.ndim > 0,
+                  "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                  "convert a 0-dim tensor to a number");
+      check_index(at >= -t.size(0) && at < t.size(0), "index ", at, " is out of bounds for dimension 0 with size ",
+                  t.size(0));
       return wrap(select(t, 0, at));
     }
     Selection s = select_all(self, key);

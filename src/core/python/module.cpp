@@ -64,9 +64,7 @@ nb::dict build_info() {
   return d;
 }
 
-void threads(int n) {
-  set_num_threads(n);
-}
+void threads(int n) { set_num_threads(n); }
 
 }  // namespace
 
@@ -101,7 +99,9 @@ NB_MODULE(_C, m) {
     }
   });
   m.def("memory_stats", &stats, "Bytes allocated, their peak, and what the cache holds.");
-  m.def("reset_peak_memory_stats", [] { memory_stats().peak = memory_stats().allocated; }, "Sets the peak to what is allocated now.");
+  m.def(
+      "reset_peak_memory_stats", [] { memory_stats().peak = memory_stats().allocated; },
+      "Sets the peak to what is allocated now.");
   m.def("empty_cache", &empty_cache, "Gives cached blocks back to the system.");
   m.def("set_cache_limit", &set_cache_limit, nb::arg("bytes"), "Bounds the bytes that are kept for reuse.");
   m.def("get_num_threads", &num_threads, "The number of threads that kernels use.");
@@ -109,10 +109,13 @@ NB_MODULE(_C, m) {
   m.def("_build_info", &build_info);
   m.def("_set_default_dtype", [](nb::object o) {
     DType d;
-    if (!try_dtype(o.ptr(), d) || !is_floating(d)) throw nb::type_error("only floating-point types are supported as the default type");
+    if (!try_dtype(o.ptr(), d) || !is_floating(d))
+      throw nb::type_error("only floating-point types are supported as the default type");
     default_dtype = d;
   });
-  m.def("get_default_dtype", [] { return nb::steal(dtype_object(default_dtype)); }, "The floating type that tensors get by default.");
+  m.def(
+      "get_default_dtype", [] { return nb::steal(dtype_object(default_dtype)); },
+      "The floating type that tensors get by default.");
 }
 
 }  // namespace rushlight::python

@@ -67,7 +67,10 @@ PyMethodDef dtype_methods[] = {
 };
 
 PyTypeObject* make_named_type(PyObject* module, const char* name, PyMethodDef* methods, PyGetSetDef* getset) {
-  PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(named_repr)}, {Py_tp_methods, methods}, {getset ? Py_tp_getset : 0, getset}, {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(named_repr)},
+                         {Py_tp_methods, methods},
+                         {getset ? Py_tp_getset : 0, getset},
+                         {0, nullptr}};
   PyType_Spec spec{name, sizeof(Named), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   auto* type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddObjectRef(module, std::strrchr(name, '.') + 1, reinterpret_cast<PyObject*>(type)));
@@ -92,7 +95,9 @@ struct DeviceObject {
 PyObject* cpu;
 
 bool known_device(const char* name) {
-  for (const char* known : {"cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"})
+  for (const char* known :
+       {"cpu",  "cuda", "ipu", "xpu",  "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",
+        "fpga", "maia", "xla", "lazy", "vulkan", "mps",    "meta",   "hpu",   "mtia", "privateuseone"})
     if (!std::strcmp(name, known)) return true;
   return false;
 }
@@ -103,12 +108,16 @@ PyObject* new_device(const std::string& text, long index) {
   if (colon != text.npos) {
     type = text.substr(0, colon);
     std::string digits = text.substr(colon + 1);
-    check(!digits.empty() && digits.find_first_not_of("0123456789") == digits.npos, "Invalid device string: '", text, "'");
+    check(!digits.empty() && digits.find_first_not_of("0123456789") == digits.npos, "Invalid device string: '", text,
+          "'");
     check(index < 0, "type (string) must not include an index because index was passed explicitly: ", text);
     index = std::stol(digits);
   }
-  check(known_device(type.c_str()), "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "
-                                    "mtia, privateuseone device type at start of device string: ", type);
+  check(known_device(type.c_str()),
+        "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
+        "mps, meta, hpu, "
+        "mtia, privateuseone device type at start of device string: ",
+        type);
   auto* d = PyObject_New(DeviceObject, device_type);
   d->type = PyUnicode_FromString(type.c_str());
   d->index = index;
@@ -145,10 +154,12 @@ PyObject* device_str(PyObject* self) {
 }
 PyObject* device_repr(PyObject* self) {
   auto* d = reinterpret_cast<DeviceObject*>(self);
-  return d->index < 0 ? PyUnicode_FromFormat("device(type='%U')", d->type) : PyUnicode_FromFormat("device(type='%U', index=%ld)", d->type, d->index);
+  return d->index < 0 ? PyUnicode_FromFormat("device(type='%U')", d->type)
+                      : PyUnicode_FromFormat("device(type='%U', index=%ld)", d->type, d->index);
 }
 PyObject* device_compare(PyObject* a, PyObject* b, int op) {
-  if (!PyObject_TypeCheck(a, device_type) || !PyObject_TypeCheck(b, device_type) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  if (!PyObject_TypeCheck(a, device_type) || !PyObject_TypeCheck(b, device_type) || (op != Py_EQ && op != Py_NE))
+    Py_RETURN_NOTIMPLEMENTED;
   auto *x = reinterpret_cast<DeviceObject*>(a), *y = reinterpret_cast<DeviceObject*>(b);
   bool same = x->index == y->index && PyUnicode_Compare(x->type, y->type) == 0;
   return PyBool_FromLong(same == (op == Py_EQ));
@@ -195,7 +206,8 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Owned owner(self);
     for (Py_ssize_t i = 0; i < n; ++i) {
       std::int64_t v;
-      check_type(try_int(PyTuple_GET_ITEM(plain.get(), i), v), "torch.Size() takes an iterable of 'int' (item ", i, " is '", Py_TYPE(PyTuple_GET_ITEM(plain.get(), i))->tp_name, "')");
+      check_type(try_int(PyTuple_GET_ITEM(plain.get(), i), v), "torch.Size() takes an iterable of 'int' (item ", i,
+                 " is '", Py_TYPE(PyTuple_GET_ITEM(plain.get(), i))->tp_name, "')");
       PyTuple_SET_ITEM(self, i, PyLong_FromLongLong(v));
     }
     return owner.detach();
@@ -226,8 +238,12 @@ PyObject* as_size(PyObject* tuple) {
     if (!PyLong_Check(PyTuple_GET_ITEM(tuple, i))) return plain.detach();
   return PyObject_CallOneArg(reinterpret_cast<PyObject*>(size_type), tuple);
 }
-PyObject* size_subscript(PyObject* self, PyObject* key) { return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(self, key)); }
-PyObject* size_concat(PyObject* self, PyObject* other) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other)); }
+PyObject* size_subscript(PyObject* self, PyObject* key) {
+  return as_size(PyTuple_Type.tp_as_mapping->mp_subscript(self, key));
+}
+PyObject* size_concat(PyObject* self, PyObject* other) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(self, other));
+}
 PyObject* size_repeat(PyObject* self, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, n)); }
 
 PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
@@ -272,7 +288,8 @@ void check_device(PyObject* o) {
   if (o == Py_None || o == cpu) return;
   Owned device;
   if (!is_device(o)) {
-    check_type(PyUnicode_Check(o) || PyLong_Check(o), "device must be a str, an int or a torch.device, not ", Py_TYPE(o)->tp_name);
+    check_type(PyUnicode_Check(o) || PyLong_Check(o), "device must be a str, an int or a torch.device, not ",
+               Py_TYPE(o)->tp_name);
     device = Owned(PyUnicode_Check(o) ? new_device(text_of(o), -1) : new_device("cuda", PyLong_AsLong(o)));
     o = device;
   }
@@ -318,8 +335,10 @@ void init_named_types(PyObject* module) {
                               {Py_sq_repeat, reinterpret_cast<void*>(size_repeat)},
                               {Py_mp_length, reinterpret_cast<void*>(PyTuple_Type.tp_as_mapping->mp_length)},
                               {0, nullptr}};
-  PyType_Spec size_spec{"rushlight.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_TUPLE_SUBCLASS, size_slots};
-  size_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&size_spec, reinterpret_cast<PyObject*>(&PyTuple_Type))));
+  PyType_Spec size_spec{"rushlight.Size", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_TUPLE_SUBCLASS,
+                        size_slots};
+  size_type = reinterpret_cast<PyTypeObject*>(
+      checked(PyType_FromSpecWithBases(&size_spec, reinterpret_cast<PyObject*>(&PyTuple_Type))));
   checked(PyModule_AddObjectRef(module, "Size", reinterpret_cast<PyObject*>(size_type)));
 }
 

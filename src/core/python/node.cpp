@@ -85,11 +85,13 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     Node* node = node_of(self);
     check_type(!kwargs || PyDict_GET_SIZE(kwargs) == 0, "a node takes no keyword arguments");
-    check_type(PyTuple_GET_SIZE(args) == node->n_outputs, node->kind->name, " expected ", node->n_outputs, " arguments, got ", PyTuple_GET_SIZE(args), " instead");
+    check_type(PyTuple_GET_SIZE(args) == node->n_outputs, node->kind->name, " expected ", node->n_outputs,
+               " arguments, got ", PyTuple_GET_SIZE(args), " instead");
     std::vector<TensorRef> grads(node->n_outputs), results(node->n_edges);
     for (int i = 0; i < node->n_outputs; ++i) {
       PyObject* g = PyTuple_GET_ITEM(args, i);
-      check_type(g == Py_None || is_tensor(g), "expected a Tensor or None as argument ", i, ", got ", Py_TYPE(g)->tp_name);
+      check_type(g == Py_None || is_tensor(g), "expected a Tensor or None as argument ", i, ", got ",
+                 Py_TYPE(g)->tp_name);
       if (g != Py_None) grads[std::size_t(i)] = TensorRef(tensor_of(g));
     }
     node->kind->apply(node, grads.data(), results.data());
@@ -123,8 +125,11 @@ PyObject* saved_info(PyObject* self, PyObject*) {
     for (int i = 0; i < node->n_saved; ++i) {
       SavedTensor& s = node->saved[i];
       if (!s.tensor) continue;
-      std::string label = s.output >= 0 ? "result" : s.input >= 0 ? "input " + std::to_string(s.input) : "saved " + std::to_string(i);
-      Owned entry(Py_BuildValue("(sNsL)", label.c_str(), make_size(s.tensor->sizes()), rushlight::name(s.tensor->dtype), (long long)(s.tensor->numel * s.tensor->item_size())));
+      std::string label = s.output >= 0  ? "result"
+                          : s.input >= 0 ? "input " + std::to_string(s.input)
+                                         : "saved " + std::to_string(i);
+      Owned entry(Py_BuildValue("(sNsL)", label.c_str(), make_size(s.tensor->sizes()), rushlight::name(s.tensor->dtype),
+                                (long long)(s.tensor->numel * s.tensor->item_size())));
       checked(PyList_Append(list, entry));
     }
     return list;
@@ -153,7 +158,8 @@ PyObject* get_attribute(PyObject* self, PyObject* attribute) {
 }
 
 PyGetSetDef getset[] = {
-    {"next_functions", next_functions, nullptr, "((node, output number), ...): the producers of the operation's inputs.", nullptr},
+    {"next_functions", next_functions, nullptr,
+     "((node, output number), ...): the producers of the operation's inputs.", nullptr},
     {"metadata", metadata, nullptr, "A dict for anything that a program wants to keep with the node.", nullptr},
     {"variable", variable, nullptr, "Of AccumulateGrad: the leaf.", nullptr},
     {"_location", location, nullptr, "Where the operation was recorded, if locations are recorded.", nullptr},
@@ -163,8 +169,10 @@ PyGetSetDef getset[] = {
 PyMethodDef methods[] = {
     {"name", name, METH_NOARGS, "The node's name, as in MulBackward0."},
     {"_sequence_nr", sequence_nr, METH_NOARGS, "The order of recording."},
-    {"register_hook", register_hook, METH_O, "register_hook(hook): hook(grad_inputs, grad_outputs) runs after the node. Returns a handle."},
-    {"register_prehook", register_prehook, METH_O, "register_prehook(hook): hook(grad_outputs) runs before the node. Returns a handle."},
+    {"register_hook", register_hook, METH_O,
+     "register_hook(hook): hook(grad_inputs, grad_outputs) runs after the node. Returns a handle."},
+    {"register_prehook", register_prehook, METH_O,
+     "register_prehook(hook): hook(grad_outputs) runs before the node. Returns a handle."},
     {"_input_shapes", shapes, METH_NOARGS, "The shapes of the operation's outputs (of the first, up to four sizes)."},
     {"_saved_tensors_info", saved_info, METH_NOARGS, "[(label, shape, dtype, bytes), ...] of the saved tensors."},
     {nullptr, nullptr, 0, nullptr},
@@ -177,13 +185,16 @@ PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(Node, dict), RE
 /// The class of one kind of node: AddBackward0, ...
 PyTypeObject* make_type(const std::string& full_name) {
   auto colon = full_name.rfind(':');
-  auto* type_name = new std::string("rushlight.autograd." + (colon == full_name.npos ? full_name : full_name.substr(colon + 1)));
+  auto* type_name =
+      new std::string("rushlight.autograd." + (colon == full_name.npos ? full_name : full_name.substr(colon + 1)));
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
                          {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
                          {Py_tp_clear, reinterpret_cast<void*>(node_clear_cycles)},
                          {0, nullptr}};
-  PyType_Spec spec{type_name->c_str(), sizeof(Node), 8, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-  return reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(node_type))));
+  PyType_Spec spec{type_name->c_str(), sizeof(Node), 8,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  return reinterpret_cast<PyTypeObject*>(
+      checked(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(node_type))));
 }
 
 }  // namespace
@@ -199,7 +210,9 @@ void init_node_type(PyObject* module) {
                          {Py_tp_methods, methods},
                          {Py_tp_members, members},
                          {0, nullptr}};
-  PyType_Spec spec{"rushlight._C._Node", sizeof(Node), 8, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  PyType_Spec spec{"rushlight._C._Node", sizeof(Node), 8,
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                   slots};
   node_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(node_type)));
 }
@@ -254,13 +267,17 @@ std::string describe_change(const Tensor* t) {
   return it != changes().end() && it->second.first == t->version() ? indented(it->second.second) : "";
 }
 
-std::string describe_node(const Node* node) { return node->extra && node->extra->trace ? indented(object_of(node->extra->trace)) : ""; }
+std::string describe_node(const Node* node) {
+  return node->extra && node->extra->trace ? indented(object_of(node->extra->trace)) : "";
+}
 
 void explain_failure(Node* node) {
   std::string where = describe_node(node);
-  std::string text = concat("Error detected in ", name_of(node), ". ",
-                            where.empty() ? "No forward pass information available. Enable detect anomaly during forward pass for more information."
-                                          : "Traceback of forward call that caused the error:\n" + where);
+  std::string text = concat(
+      "Error detected in ", name_of(node), ". ",
+      where.empty()
+          ? "No forward pass information available. Enable detect anomaly during forward pass for more information."
+          : "Traceback of forward call that caused the error:\n" + where);
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);  // a Python error may be in flight
   if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) PyErr_Clear();

@@ -11,18 +11,30 @@ namespace {
 
 int numpy_type(DType d) {
   switch (d) {
-    case DType::Bool: return NPY_BOOL;
-    case DType::UInt8: return NPY_UINT8;
-    case DType::Int8: return NPY_INT8;
-    case DType::Int16: return NPY_INT16;
-    case DType::Int32: return NPY_INT32;
-    case DType::Int64: return NPY_INT64;
-    case DType::Float16: return NPY_FLOAT16;
-    case DType::Float32: return NPY_FLOAT32;
-    case DType::Float64: return NPY_FLOAT64;
-    case DType::Complex64: return NPY_COMPLEX64;
-    case DType::Complex128: return NPY_COMPLEX128;
-    case DType::BFloat16: break;
+    case DType::Bool:
+      return NPY_BOOL;
+    case DType::UInt8:
+      return NPY_UINT8;
+    case DType::Int8:
+      return NPY_INT8;
+    case DType::Int16:
+      return NPY_INT16;
+    case DType::Int32:
+      return NPY_INT32;
+    case DType::Int64:
+      return NPY_INT64;
+    case DType::Float16:
+      return NPY_FLOAT16;
+    case DType::Float32:
+      return NPY_FLOAT32;
+    case DType::Float64:
+      return NPY_FLOAT64;
+    case DType::Complex64:
+      return NPY_COMPLEX64;
+    case DType::Complex128:
+      return NPY_COMPLEX128;
+    case DType::BFloat16:
+      break;
   }
   fail(ErrorKind::Type, "Got unsupported ScalarType ", info(d).scalar_name);
 }
@@ -35,7 +47,8 @@ DType type_of_array(PyArrayObject* a) {
   }
   Owned text(PyObject_Str(reinterpret_cast<PyObject*>(PyArray_DESCR(a))));
   fail(ErrorKind::Type, "can't convert np.ndarray of type ", text_of(text),
-       ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint8, and bool.");
+       ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+       "uint8, and bool.");
 }
 
 /// An array over the tensor's memory; the array keeps the tensor.
@@ -46,7 +59,8 @@ PyObject* array_of(Tensor& t) {
     strides[i] = npy_intp(t.stride(i) * t.item_size());
   }
   int type = numpy_type(t.dtype);
-  PyObject* array = checked(PyArray_New(&PyArray_Type, t.ndim, sizes, type, strides, t.expose(), 0, NPY_ARRAY_WRITEABLE, nullptr));
+  PyObject* array =
+      checked(PyArray_New(&PyArray_Type, t.ndim, sizes, type, strides, t.expose(), 0, NPY_ARRAY_WRITEABLE, nullptr));
   t.storage->resizable = false;  // the array points into it
   if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array), Py_NewRef(object_of(&t))) < 0) throw PythonError();
   return array;
@@ -75,7 +89,8 @@ PyObject* array_protocol(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyArray_Descr* descr = nullptr;
     if (!PyArray_DescrConverter(dtype, &descr)) return nullptr;
     Owned held(reinterpret_cast<PyObject*>(descr));
-    if (!wants_copy && PyArray_EquivTypes(descr, PyArray_DESCR(reinterpret_cast<PyArrayObject*>(array.get())))) return array.detach();
+    if (!wants_copy && PyArray_EquivTypes(descr, PyArray_DESCR(reinterpret_cast<PyArrayObject*>(array.get()))))
+      return array.detach();
     check_value(copy != Py_False, "Unable to avoid copy while creating an array as requested.");
     return PyObject_CallMethod(array, "astype", "O", held.get());
   });
@@ -95,7 +110,9 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     PyObject *buffer, *dtype = nullptr;
     long long count = -1, offset = 0;
     int requires_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp", const_cast<char**>(names), &buffer, &dtype, &count, &offset, &requires_grad)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp", const_cast<char**>(names), &buffer, &dtype, &count,
+                                     &offset, &requires_grad))
+      return nullptr;
     DType d;
     check_type(dtype && try_dtype(dtype, d), "frombuffer(): argument 'dtype' must be torch.dtype");
     auto* view = new Py_buffer;
@@ -106,8 +123,10 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
         throw PythonError();
       }
       if (PyErr_WarnEx(PyExc_UserWarning,
-                       "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can write to the underlying (supposedly non-writable) buffer "
-                       "using the tensor. You may want to copy the buffer to protect its data or make it writable before converting it to a tensor.",
+                       "The given buffer is not writable, and PyTorch does not support non-writable tensors. This "
+                       "means you can write to the underlying (supposedly non-writable) buffer "
+                       "using the tensor. You may want to copy the buffer to protect its data or make it writable "
+                       "before converting it to a tensor.",
                        1) < 0) {
         PyBuffer_Release(view);
         delete view;
@@ -121,12 +140,18 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
       fail(ErrorKind::Value, parts...);
     };
     if (size <= 0 || count == 0) refuse("both buffer length (", size, ") and count (", count, ") must not be 0");
-    if (offset < 0 || offset >= size) refuse("offset (", offset, " bytes) must be non-negative and no greater than buffer length (", size, " bytes) minus 1");
+    if (offset < 0 || offset >= size)
+      refuse("offset (", offset, " bytes) must be non-negative and no greater than buffer length (", size,
+             " bytes) minus 1");
     if (count < 0) {
-      if ((size - offset) % item) refuse("buffer length (", size - offset, " bytes) after offset (", offset, " bytes) must be a multiple of element size (", item, ")");
+      if ((size - offset) % item)
+        refuse("buffer length (", size - offset, " bytes) after offset (", offset,
+               " bytes) must be a multiple of element size (", item, ")");
       count = (size - offset) / item;
     }
-    if (count > (size - offset) / item) refuse("requested buffer length (", count, " * ", item, " bytes) after offset (", offset, " bytes) must not be greater than actual buffer length (", size, " bytes)");
+    if (count > (size - offset) / item)
+      refuse("requested buffer length (", count, " * ", item, " bytes) after offset (", offset,
+             " bytes) must not be greater than actual buffer length (", size, " bytes)");
     auto storage = foreign_storage(view->buf, std::size_t(size), view, [](void* p) {
       auto* v = static_cast<Py_buffer*>(p);
       PyBuffer_Release(v);
@@ -210,16 +235,20 @@ PyObject* from_dlpack(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     Owned capsule = PyCapsule_CheckExact(o) ? Owned::borrow(o) : Owned(PyObject_CallMethod(o, "__dlpack__", nullptr));
     if (!capsule) throw PythonError();
-    check(PyCapsule_IsValid(capsule, "dltensor"), "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.");
+    check(PyCapsule_IsValid(capsule, "dltensor"),
+          "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+          "might have already constructed a tensor from it once.");
     auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
     const DLTensor& d = m->tensor;
-    check(d.device.device_type == 1, "rushlight runs on CPUs only; the DLPack tensor is on a device of type ", d.device.device_type);
+    check(d.device.device_type == 1, "rushlight runs on CPUs only; the DLPack tensor is on a device of type ",
+          d.device.device_type);
     int found = -1;
     for (int i = 0; i < dtype_count; ++i) {
       DLDataType t = dl_type(DType(i));
       if (t.code == d.dtype.code && t.bits == d.dtype.bits && d.dtype.lanes == 1) found = i;
     }
-    check(found >= 0, "Unsupported DLPack type: code ", int(d.dtype.code), ", ", int(d.dtype.bits), " bits, ", d.dtype.lanes, " lanes");
+    check(found >= 0, "Unsupported DLPack type: code ", int(d.dtype.code), ", ", int(d.dtype.bits), " bits, ",
+          d.dtype.lanes, " lanes");
     check(d.ndim >= 0 && d.ndim <= 64, "the DLPack tensor has ", d.ndim, " dimensions");
     Dims sizes(d.ndim), strides(d.ndim);
     std::int64_t extent = 1;
@@ -232,25 +261,31 @@ PyObject* from_dlpack(PyObject*, PyObject* o) {
     }
     if (count_elements(sizes) == 0) extent = 0;
     check(PyCapsule_SetName(capsule, "used_dltensor") == 0, "the DLPack capsule cannot be marked as used");
-    auto storage = foreign_storage(static_cast<std::byte*>(d.data) + d.byte_offset, std::size_t(extent * item_size(DType(found))), m, [](void* p) {
-      auto* managed = static_cast<DLManagedTensor*>(p);
-      if (managed->deleter) managed->deleter(managed);
-    });
+    auto storage = foreign_storage(static_cast<std::byte*>(d.data) + d.byte_offset,
+                                   std::size_t(extent * item_size(DType(found))), m, [](void* p) {
+                                     auto* managed = static_cast<DLManagedTensor*>(p);
+                                     if (managed->deleter) managed->deleter(managed);
+                                   });
     return wrap(make_tensor(std::move(storage), DType(found), sizes, strides, 0));
   });
 }
 
 PyMethodDef tensor_methods[] = {
-    {"numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(numpy_method)), METH_FASTCALL | METH_KEYWORDS, "numpy(*, force=False): an array over the same memory."},
-    {"__array__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(array_protocol)), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(to_dlpack)), METH_VARARGS | METH_KEYWORDS, "A DLPack capsule over the same memory."},
+    {"numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(numpy_method)), METH_FASTCALL | METH_KEYWORDS,
+     "numpy(*, force=False): an array over the same memory."},
+    {"__array__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(array_protocol)),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(to_dlpack)), METH_VARARGS | METH_KEYWORDS,
+     "A DLPack capsule over the same memory."},
     {"__dlpack_device__", dlpack_device, METH_NOARGS, "(1, 0): the CPU."},
     {nullptr, nullptr, 0, nullptr},
 };
 PyMethodDef module_methods[] = {
     {"from_numpy", from_numpy, METH_O, "from_numpy(array): a tensor over the memory of a NumPy array."},
-    {"from_dlpack", from_dlpack, METH_O, "from_dlpack(object): a tensor over the memory of an object with __dlpack__, or of a capsule."},
-    {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(frombuffer)), METH_VARARGS | METH_KEYWORDS, "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)"},
+    {"from_dlpack", from_dlpack, METH_O,
+     "from_dlpack(object): a tensor over the memory of an object with __dlpack__, or of a capsule."},
+    {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(frombuffer)),
+     METH_VARARGS | METH_KEYWORDS, "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)"},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -262,7 +297,9 @@ TensorRef tensor_from_array(PyObject* o, bool copy) {
   Owned array = PyArray_Check(o) ? Owned::borrow(o) : Owned(checked(PyArray_FromScalar(o, nullptr)));
   auto* a = reinterpret_cast<PyArrayObject*>(array.get());
   DType d = type_of_array(a);
-  check_value(PyArray_ISNOTSWAPPED(a), "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.");
+  check_value(PyArray_ISNOTSWAPPED(a),
+              "given numpy array has byte order different from the native byte order. Conversion between byte orders "
+              "is currently not supported.");
   int n = PyArray_NDIM(a);
   Dims sizes(n), strides(n);
   std::int64_t extent = 1;
@@ -271,9 +308,13 @@ TensorRef tensor_from_array(PyObject* o, bool copy) {
     sizes[i] = PyArray_DIM(a, i);
     std::int64_t bytes = PyArray_STRIDE(a, i);
     if (!copy) {
-      check_value(bytes >= 0, "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. (You can probably work around this by "
-                              "making a copy of your array  with array.copy().) ");
-      check_value(bytes % item_size(d) == 0, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
+      check_value(bytes >= 0,
+                  "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+                  "currently supported. (You can probably work around this by "
+                  "making a copy of your array  with array.copy().) ");
+      check_value(bytes % item_size(d) == 0,
+                  "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                  "reallocate the memory.");
     }
     fits = fits && bytes >= 0 && bytes % item_size(d) == 0;
     strides[i] = bytes / item_size(d);
@@ -283,15 +324,21 @@ TensorRef tensor_from_array(PyObject* o, bool copy) {
   if (copy) {
     TensorRef out = empty(sizes, d);
     Owned row_major(checked(PyArray_FROM_OF(array, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)));
-    if (out->numel) std::memcpy(out->write(), PyArray_DATA(reinterpret_cast<PyArrayObject*>(row_major.get())), std::size_t(out->numel * out->item_size()));
+    if (out->numel)
+      std::memcpy(out->write(), PyArray_DATA(reinterpret_cast<PyArrayObject*>(row_major.get())),
+                  std::size_t(out->numel * out->item_size()));
     return out;
   }
   check_value(fits, "the given numpy array is not aligned");
   if (!PyArray_ISWRITEABLE(a)) {
     static bool warned = false;
     if (!std::exchange(warned, true) &&
-        PyErr_WarnEx(PyExc_UserWarning, "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this tensor will result in undefined behavior. "
-                                        "You may want to copy the array to protect its data or make it writable before converting it to a tensor.", 1) < 0)
+        PyErr_WarnEx(
+            PyExc_UserWarning,
+            "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+            "writing to this tensor will result in undefined behavior. "
+            "You may want to copy the array to protect its data or make it writable before converting it to a tensor.",
+            1) < 0)
       throw PythonError();
   }
   void* data = PyArray_DATA(a);

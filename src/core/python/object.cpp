@@ -1,8 +1,8 @@
 // Memory and lifetime of tensors and nodes as Python objects, and the interpreter lock, for the core.
-#include "python/python.h"
-
 #include <thread>
 #include <vector>
+
+#include "python/python.h"
 
 namespace rushlight {
 

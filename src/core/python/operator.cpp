@@ -1,9 +1,10 @@
-// Operators of the registry as Python callables: parsing of arguments, results, and the derived in-place and out= forms.
+// Operators of the registry as Python callables: parsing of arguments, results, and the derived in-place and out=
+// forms.
+#include "python/operator.h"
+
 #include <map>
 #include <memory>
 #include <sstream>
-
-#include "python/operator.h"
 
 namespace rushlight::python {
 namespace {
@@ -17,7 +18,8 @@ bool is_plain_int(PyObject* o) {
 
 /// Reads one argument; false where it does not fit.
 bool read(const Param& p, PyObject* o, Value& v) {
-  if (o == Py_None && (p.optional || p.type == ArgType::Generator || p.type == ArgType::Device || p.type == ArgType::Layout || p.type == ArgType::MemoryFormat)) {
+  if (o == Py_None && (p.optional || p.type == ArgType::Generator || p.type == ArgType::Device ||
+                       p.type == ArgType::Layout || p.type == ArgType::MemoryFormat)) {
     v.given = false;
     return true;
   }
@@ -83,7 +85,8 @@ bool read(const Param& p, PyObject* o, Value& v) {
       }
       if (!try_scalar(o, v.number) || v.number.kind == Scalar::Complex) return false;
       return true;
-    case ArgType::DType: return try_dtype(o, v.dtype);
+    case ArgType::DType:
+      return try_dtype(o, v.dtype);
     case ArgType::String:
       if (!PyUnicode_Check(o)) return false;
       v.text = text_of(o);
@@ -92,13 +95,17 @@ bool read(const Param& p, PyObject* o, Value& v) {
       if (!is_device(o) && !PyUnicode_Check(o) && !PyLong_Check(o)) return false;
       check_device(o);
       return true;
-    case ArgType::Layout: return is_layout(o);
-    case ArgType::MemoryFormat: return try_memory_format(o, v.format);
+    case ArgType::Layout:
+      return is_layout(o);
+    case ArgType::MemoryFormat:
+      return try_memory_format(o, v.format);
     case ArgType::Generator:
       if (!is_generator(o)) return false;
       v.object = o;
       return true;
-    case ArgType::Object: v.object = o; return true;
+    case ArgType::Object:
+      v.object = o;
+      return true;
   }
   return false;
 }
@@ -143,10 +150,11 @@ bool parse(const Operator& op, const Overload& o, const Arguments& a, Value* val
     return false;
   };
   auto misfit = [&](std::size_t i, PyObject* got) {
-    return reason("argument '", o.params[i].name == "self" ? "input" : o.params[i].name, "' (position ", i + 1, ") must be ", type_text(o.params[i]), ", not ",
-                  Py_TYPE(got)->tp_name);
+    return reason("argument '", o.params[i].name == "self" ? "input" : o.params[i].name, "' (position ", i + 1,
+                  ") must be ", type_text(o.params[i]), ", not ", Py_TYPE(got)->tp_name);
   };
-  bool lone_ints = positional > 0 && o.params[positional - 1].type == ArgType::Ints && !o.params[positional - 1].optional &&
+  bool lone_ints = positional > 0 && o.params[positional - 1].type == ArgType::Ints &&
+                   !o.params[positional - 1].optional &&
                    (positional == 1 || (positional == 2 && o.params[0].type == ArgType::Tensor));
   for (; at < a.nargs; ++at, ++seen) {
     if (lone_ints && seen == positional - 1 && (a.nargs - at != 1 || is_plain_int(a.args[at]))) {
@@ -177,7 +185,9 @@ bool parse(const Operator& op, const Overload& o, const Arguments& a, Value* val
   }
   for (std::size_t i = 0; i < n; ++i)
     if (!((filled >> i) & 1)) {
-      if (!o.params[i].has_default) return reason("missing 1 required positional arguments: \"", o.params[i].name == "self" ? "input" : o.params[i].name, "\"");
+      if (!o.params[i].has_default)
+        return reason("missing 1 required positional arguments: \"",
+                      o.params[i].name == "self" ? "input" : o.params[i].name, "\"");
       take_default(o.params[i], values[i]);
     }
   return true;
@@ -200,10 +210,12 @@ std::string describe_argument(PyObject* o) {
   std::string got;
   for (Py_ssize_t i = 0; i < a.nargs; ++i) got += (i ? ", " : "") + describe_argument(a.args[i]);
   for (Py_ssize_t k = 0; k < a.nkw(); ++k)
-    got += (got.empty() ? "" : ", ") + text_of(PyTuple_GET_ITEM(a.kwnames, k)) + "=" + describe_argument(a.args[a.nargs + k]);
+    got += (got.empty() ? "" : ", ") + text_of(PyTuple_GET_ITEM(a.kwnames, k)) + "=" +
+           describe_argument(a.args[a.nargs + k]);
   std::string expected;
   for (auto& o : op.overloads) expected += "\n * " + o.signature;
-  fail(ErrorKind::Type, op.name, "() received an invalid combination of arguments - got (", got, "), but expected one of:", expected);
+  fail(ErrorKind::Type, op.name, "() received an invalid combination of arguments - got (", got,
+       "), but expected one of:", expected);
 }
 
 // ---- results
@@ -217,7 +229,8 @@ PyTypeObject* fields_type(const std::string& name, const std::vector<std::string
     auto* members = new std::vector<PyStructSequence_Field>;  // lives as long as the type
     for (auto& f : fields) members->push_back({(new std::string(f))->c_str(), nullptr});
     members->push_back({nullptr, nullptr});
-    PyStructSequence_Desc desc{(new std::string("torch.return_types." + name))->c_str(), nullptr, members->data(), int(fields.size())};
+    PyStructSequence_Desc desc{(new std::string("torch.return_types." + name))->c_str(), nullptr, members->data(),
+                               int(fields.size())};
     type = PyStructSequence_NewType(&desc);
     if (!type) throw PythonError();
   }
@@ -228,16 +241,22 @@ PyTypeObject* fields_type(const std::string& name, const std::vector<std::string
 
 PyObject* wrap_result(Result r, const Overload& o) {
   switch (r.kind) {
-    case Result::None: Py_RETURN_NONE;
-    case Result::One: return wrap(std::move(r.one));
-    case Result::Number: return number_to_python(r.number);
-    case Result::List: return wrap_tuple(std::move(r.many));
-    case Result::Tuple: break;
+    case Result::None:
+      Py_RETURN_NONE;
+    case Result::One:
+      return wrap(std::move(r.one));
+    case Result::Number:
+      return number_to_python(r.number);
+    case Result::List:
+      return wrap_tuple(std::move(r.many));
+    case Result::Tuple:
+      break;
   }
   if (o.fields.empty()) return wrap_tuple(std::move(r.many));
   std::string name = o.signature.substr(0, o.signature.find('('));
   PyObject* out = checked(PyStructSequence_New(fields_type(name, o.fields)));
-  for (std::size_t i = 0; i < r.many.size(); ++i) PyStructSequence_SET_ITEM(out, Py_ssize_t(i), wrap(std::move(r.many[i])));
+  for (std::size_t i = 0; i < r.many.size(); ++i)
+    PyStructSequence_SET_ITEM(out, Py_ssize_t(i), wrap(std::move(r.many[i])));
   return out;
 }
 
@@ -259,7 +278,10 @@ PyObject* into_out(const Operator& op, const Overload& o, Value* values, PyObjec
   };
   Result r;
   bool record = modes.grad;
-  for (auto& operand : operands) check(!record || !operand.tensor->requires_grad(), op.name, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  for (auto& operand : operands)
+    check(!record || !operand.tensor->requires_grad(), op.name,
+          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+          "requires grad.");
   {
     GradScope off(false);
     r = o.call(o, values);
@@ -269,11 +291,12 @@ PyObject* into_out(const Operator& op, const Overload& o, Value* values, PyObjec
     store(*tensor_of(out), *r.one);
     return Py_NewRef(out);
   }
-  check_type((PyTuple_Check(out) || PyList_Check(out)) && std::size_t(PySequence_Fast_GET_SIZE(out)) == r.many.size(), op.name, "(): argument 'out' must be tuple of ",
-             r.many.size(), " Tensors, not ", Py_TYPE(out)->tp_name);
+  check_type((PyTuple_Check(out) || PyList_Check(out)) && std::size_t(PySequence_Fast_GET_SIZE(out)) == r.many.size(),
+             op.name, "(): argument 'out' must be tuple of ", r.many.size(), " Tensors, not ", Py_TYPE(out)->tp_name);
   for (std::size_t i = 0; i < r.many.size(); ++i) {
     PyObject* part = PySequence_Fast_GET_ITEM(out, Py_ssize_t(i));
-    check_type(is_tensor(part), op.name, "(): argument 'out' must be tuple of Tensors, but found element of type ", Py_TYPE(part)->tp_name);
+    check_type(is_tensor(part), op.name, "(): argument 'out' must be tuple of Tensors, but found element of type ",
+               Py_TYPE(part)->tp_name);
     store(*tensor_of(part), *r.many[i]);
     r.many[i] = TensorRef(tensor_of(part));
   }
@@ -299,8 +322,10 @@ PyObject* in_place(const Operator& op, const Overload& o, Value* values) {
   Result r = o.call(o, values);
   check(r.kind == Result::One, op.name, "_() cannot change its input in place");
   Tensor& result = *r.one;
-  check(equal(result.sizes(), self.sizes()), "output with shape ", to_string(self.sizes()), " doesn't match the broadcast shape ", to_string(result.sizes()));
-  check(can_cast(result.dtype, self.dtype), "result type ", info(result.dtype).scalar_name, " can't be cast to the desired output type ", info(self.dtype).scalar_name);
+  check(equal(result.sizes(), self.sizes()), "output with shape ", to_string(self.sizes()),
+        " doesn't match the broadcast shape ", to_string(result.sizes()));
+  check(can_cast(result.dtype, self.dtype), "result type ", info(result.dtype).scalar_name,
+        " can't be cast to the desired output type ", info(self.dtype).scalar_name);
   Ref<Node> node;
   if (Node* fn = result.grad_fn(); fn && records) {
     if (is_view(self) || result.dtype != self.dtype || result.output_nr != 0 || &result == old.get()) {
@@ -390,11 +415,14 @@ struct PointwiseArguments {
   bool have[4] = {};
   Tensor* out = nullptr;
 
-  PointwiseArguments(PointwiseOp& chosen, bool inplace, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) : op(&chosen) {
-    check_type(nargs <= op->n_in, op->name, "() takes ", op->n_in, " positional argument", op->n_in == 1 ? "" : "s", " but ", nargs, nargs == 1 ? " was" : " were", " given");
+  PointwiseArguments(PointwiseOp& chosen, bool inplace, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames)
+      : op(&chosen) {
+    check_type(nargs <= op->n_in, op->name, "() takes ", op->n_in, " positional argument", op->n_in == 1 ? "" : "s",
+               " but ", nargs, nargs == 1 ? " was" : " were", " given");
     for (Py_ssize_t i = 0; i < nargs; ++i) take(int(i), args[i]);
     if (kwnames)
-      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) keyword(PyTuple_GET_ITEM(kwnames, k), args[nargs + k], inplace);
+      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k)
+        keyword(PyTuple_GET_ITEM(kwnames, k), args[nargs + k], inplace);
     bool any = false;
     for (int i = 0; i < op->n_in; ++i) {
       if (!have[i]) {
@@ -403,7 +431,8 @@ struct PointwiseArguments {
       }
       any = any || in[i].tensor;
     }
-    check_type(any, op->name, "(): argument '", op->params[0], "' (position 1) must be Tensor, not ", nargs ? Py_TYPE(args[0])->tp_name : "nothing");
+    check_type(any, op->name, "(): argument '", op->params[0], "' (position 1) must be Tensor, not ",
+               nargs ? Py_TYPE(args[0])->tp_name : "nothing");
   }
 
  private:
@@ -411,7 +440,8 @@ struct PointwiseArguments {
     bool fits = try_operand(v, in[i]);
     char takes = op->takes[i];
     if (takes != 'e' && fits && (takes == 't') != (in[i].tensor != nullptr)) fits = takes == 'n' && as_number(in[i]);
-    check_type(fits, op->name, "(): argument '", op->params[i], "' (position ", i + 1, ") must be ", takes == 'n' ? "Number" : "Tensor", ", not ", Py_TYPE(v)->tp_name);
+    check_type(fits, op->name, "(): argument '", op->params[i], "' (position ", i + 1, ") must be ",
+               takes == 'n' ? "Number" : "Tensor", ", not ", Py_TYPE(v)->tp_name);
     have[i] = true;
   }
 
@@ -443,7 +473,8 @@ struct PointwiseArguments {
       if (v == Py_None) return;
       check_type(PyUnicode_Check(v), op->name, "(): argument 'rounding_mode' must be str, not ", Py_TYPE(v)->tp_name);
       std::string mode = text_of(v);
-      check(mode == "floor" || mode == "trunc", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
+      check(mode == "floor" || mode == "trunc",
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", mode, "'");
       op = mode == "floor" ? op->floored : op->truncated;
       return;
     }

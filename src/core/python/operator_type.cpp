@@ -19,20 +19,34 @@ OperatorObject* new_operator(vectorcallfunc call, const std::string& name) {
 
 const char* type_text(const Param& p) {
   switch (p.type) {
-    case ArgType::Tensor: return "Tensor";
-    case ArgType::Tensors: return "tuple of Tensors";
-    case ArgType::Scalar: return "Number";
-    case ArgType::Int: return "int";
-    case ArgType::Ints: return "tuple of ints";
-    case ArgType::Bool: return "bool";
-    case ArgType::Float: return "float";
-    case ArgType::DType: return "torch.dtype";
-    case ArgType::String: return "str";
-    case ArgType::Device: return "torch.device";
-    case ArgType::Layout: return "torch.layout";
-    case ArgType::MemoryFormat: return "torch.memory_format";
-    case ArgType::Generator: return "torch.Generator";
-    case ArgType::Object: return "object";
+    case ArgType::Tensor:
+      return "Tensor";
+    case ArgType::Tensors:
+      return "tuple of Tensors";
+    case ArgType::Scalar:
+      return "Number";
+    case ArgType::Int:
+      return "int";
+    case ArgType::Ints:
+      return "tuple of ints";
+    case ArgType::Bool:
+      return "bool";
+    case ArgType::Float:
+      return "float";
+    case ArgType::DType:
+      return "torch.dtype";
+    case ArgType::String:
+      return "str";
+    case ArgType::Device:
+      return "torch.device";
+    case ArgType::Layout:
+      return "torch.layout";
+    case ArgType::MemoryFormat:
+      return "torch.memory_format";
+    case ArgType::Generator:
+      return "torch.Generator";
+    case ArgType::Object:
+      return "object";
   }
   return "object";
 }
@@ -59,15 +73,16 @@ Owned describe(const Overload& o) {
   Owned fields(checked(PyList_New(0))), params(checked(PyList_New(0)));
   for (auto& field : o.fields) append(fields, text(field));
   for (auto& p : o.params) append(params, describe(p));
-  return Owned(checked(
-      Py_BuildValue("ssNN", o.signature.c_str(), o.returns.c_str(), fields.detach(), params.detach())));
+  return Owned(
+      checked(Py_BuildValue("ssNN", o.signature.c_str(), o.returns.c_str(), fields.detach(), params.detach())));
 }
 
 /// The same of a declared operator: tensors or numbers, and the keywords that choose a form.
 Owned describe(const PointwiseOp& op) {
   Owned params(checked(PyList_New(0)));
   std::string signature = op.name + "(";
-  auto add = [&](const std::string& name, const char* type, bool optional, bool keyword_only, const std::string& value) {
+  auto add = [&](const std::string& name, const char* type, bool optional, bool keyword_only,
+                 const std::string& value) {
     Owned given = value.empty() ? Owned::borrow(Py_None) : text(value);
     append(params, Owned(checked(Py_BuildValue("ssNNN", name.c_str(), type, PyBool_FromLong(optional),
                                                PyBool_FromLong(keyword_only), given.detach()))));
@@ -168,7 +183,8 @@ PyGetSetDef operator_getset[] = {
     {"__signature__", signature_get, nullptr, nullptr, nullptr},
     {"signatures", signatures_get, nullptr, "The declared signatures, one per overload.", nullptr},
     {"overloads", overloads_get, nullptr,
-     "Per overload: its signature, what it returns, the names of the result's parts, and its parameters as (name, type, "
+     "Per overload: its signature, what it returns, the names of the result's parts, and its parameters as (name, "
+     "type, "
      "may be None, by keyword only, default).",
      nullptr},
     {"summary", summary_get, nullptr, "The sentence that the registry gives; '' for declared operators.", nullptr},
@@ -185,9 +201,9 @@ PyMethodDef operator_methods[] = {{"__reduce__", operator_reduce, METH_NOARGS, n
 }  // namespace
 
 void init_operator_type(PyObject* module) {
-  PyMemberDef* members = new PyMemberDef[2]{
-      {"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},
-      {nullptr, 0, 0, 0, nullptr}};
+  PyMemberDef* members =
+      new PyMemberDef[2]{{"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
   PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                          {Py_tp_descr_get, reinterpret_cast<void*>(operator_get)},
                          {Py_tp_repr, reinterpret_cast<void*>(operator_repr)},

@@ -16,12 +16,14 @@ Expression read_expression(PyObject* tuple, int n_inputs) {
   PyObject *constants, *code;
   int output;
   if (!PyArg_ParseTuple(tuple, "OOi", &constants, &code, &output)) throw PythonError();
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(constants); ++i) e.constants.push_back(as_scalar(PySequence_Fast_GET_ITEM(constants, i), "a constant"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(constants); ++i)
+    e.constants.push_back(as_scalar(PySequence_Fast_GET_ITEM(constants, i), "a constant"));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(code); ++i) {
     PyObject *name, *slots;
     if (!PyArg_ParseTuple(PySequence_Fast_GET_ITEM(code, i), "OO", &name, &slots)) throw PythonError();
     Expression::Call call{&pointwise_op(text_of(name)), std::uint8_t(PySequence_Fast_GET_SIZE(slots)), {}};
-    check(call.n_in == call.op->n_in, "the operator ", call.op->name, " takes ", call.op->n_in, " operands, the expression gives ", int(call.n_in));
+    check(call.n_in == call.op->n_in, "the operator ", call.op->name, " takes ", call.op->n_in,
+          " operands, the expression gives ", int(call.n_in));
     for (int k = 0; k < call.n_in; ++k) {
       call.in[k] = std::uint16_t(PyLong_AsLong(PySequence_Fast_GET_ITEM(slots, k)));
       if (call.in[k] < n_inputs) e.uses |= 1u << call.in[k];
@@ -46,7 +48,8 @@ void derive(PointwiseOp& op) {
 
 /// (("input",), ("alpha", 1), ...): the operands' names, with defaults where they have one.
 void read_params(PointwiseOp& op, PyObject* params, const std::string& takes) {
-  check(PyTuple_GET_SIZE(params) == op.n_in && int(takes.size()) == op.n_in, "the operator '", op.name, "' takes ", op.n_in, " operands; name them all");
+  check(PyTuple_GET_SIZE(params) == op.n_in && int(takes.size()) == op.n_in, "the operator '", op.name, "' takes ",
+        op.n_in, " operands; name them all");
   for (int i = 0; i < op.n_in; ++i) {
     PyObject* p = PyTuple_GET_ITEM(params, i);
     op.params[i] = text_of(PyTuple_GET_ITEM(p, 0));
@@ -75,7 +78,8 @@ PyObject* pointwise_define(PyObject*, PyObject* args) {
     int floating;
     unsigned promoted;
     PyObject *params, *refusals, *loop_name, *body, *derivative;
-    if (!PyArg_ParseTuple(args, "sO!spO!sOOOI", &name, &PyTuple_Type, &params, &takes, &floating, &PyTuple_Type, &refusals, &node_name, &loop_name, &body, &derivative, &promoted))
+    if (!PyArg_ParseTuple(args, "sO!spO!sOOOI", &name, &PyTuple_Type, &params, &takes, &floating, &PyTuple_Type,
+                          &refusals, &node_name, &loop_name, &body, &derivative, &promoted))
       return nullptr;
     int n_in = int(PyTuple_GET_SIZE(params));
     Expression expression;
@@ -107,7 +111,9 @@ PyObject* pointwise_forms(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"name", "scaled", "floored", "truncated", "power", nullptr};
     const char *name, *scaled = nullptr, *floored = nullptr, *truncated = nullptr;
     int power = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|zzzp", const_cast<char**>(names), &name, &scaled, &floored, &truncated, &power)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|zzzp", const_cast<char**>(names), &name, &scaled, &floored,
+                                     &truncated, &power))
+      return nullptr;
     PointwiseOp& op = pointwise_op(name);
     if (scaled) op.scaled = &pointwise_op(scaled);
     if (floored) op.floored = &pointwise_op(floored);
@@ -119,18 +125,30 @@ PyObject* pointwise_forms(PyObject*, PyObject* args, PyObject* kwargs) {
 
 std::optional<DType> numpy_dtype(char type) {
   switch (type) {
-    case NPY_BOOL: return DType::Bool;
-    case NPY_UBYTE: return DType::UInt8;
-    case NPY_BYTE: return DType::Int8;
-    case NPY_SHORT: return DType::Int16;
-    case NPY_INT: return DType::Int32;
-    case NPY_LONG: return sizeof(long) == 8 ? DType::Int64 : DType::Int32;
-    case NPY_LONGLONG: return sizeof(long) == 8 ? std::nullopt : std::optional(DType::Int64);
-    case NPY_FLOAT: return DType::Float32;
-    case NPY_DOUBLE: return DType::Float64;
-    case NPY_CFLOAT: return DType::Complex64;
-    case NPY_CDOUBLE: return DType::Complex128;
-    default: return std::nullopt;
+    case NPY_BOOL:
+      return DType::Bool;
+    case NPY_UBYTE:
+      return DType::UInt8;
+    case NPY_BYTE:
+      return DType::Int8;
+    case NPY_SHORT:
+      return DType::Int16;
+    case NPY_INT:
+      return DType::Int32;
+    case NPY_LONG:
+      return sizeof(long) == 8 ? DType::Int64 : DType::Int32;
+    case NPY_LONGLONG:
+      return sizeof(long) == 8 ? std::nullopt : std::optional(DType::Int64);
+    case NPY_FLOAT:
+      return DType::Float32;
+    case NPY_DOUBLE:
+      return DType::Float64;
+    case NPY_CFLOAT:
+      return DType::Complex64;
+    case NPY_CDOUBLE:
+      return DType::Complex128;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -140,9 +158,11 @@ PyObject* add_ufunc(PyObject*, PyObject* args) {
     const char* name;
     PyObject* object;
     if (!PyArg_ParseTuple(args, "sO", &name, &object)) return nullptr;
-    check_type(Py_TYPE(object)->tp_name == std::string("numpy.ufunc"), "expected a numpy.ufunc, got ", Py_TYPE(object)->tp_name);
+    check_type(Py_TYPE(object)->tp_name == std::string("numpy.ufunc"), "expected a numpy.ufunc, got ",
+               Py_TYPE(object)->tp_name);
     auto* ufunc = reinterpret_cast<PyUFuncObject*>(object);
-    check(ufunc->nout == 1 && ufunc->nin <= 3, "the ufunc ", name, " has ", ufunc->nin, " inputs and ", ufunc->nout, " outputs; one output is needed");
+    check(ufunc->nout == 1 && ufunc->nin <= 3, "the ufunc ", name, " has ", ufunc->nin, " inputs and ", ufunc->nout,
+          " outputs; one output is needed");
     for (int i = 0; i < ufunc->ntypes; ++i) {
       LoopSignature s{};
       const char* types = ufunc->types + i * (ufunc->nin + 1);
@@ -167,7 +187,8 @@ PyObject* add_ufunc(PyObject*, PyObject* args) {
 PyMethodDef methods[] = {
     {"_pointwise", pointwise_define, METH_VARARGS, "Declares a pointwise operator."},
     {"_pointwise_inplace", pointwise_inplace_object, METH_O, "The in-place form of a declared pointwise operator."},
-    {"_pointwise_forms", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(pointwise_forms)), METH_VARARGS | METH_KEYWORDS, "The forms of an operator that keywords choose."},
+    {"_pointwise_forms", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(pointwise_forms)),
+     METH_VARARGS | METH_KEYWORDS, "The forms of an operator that keywords choose."},
     {"_add_ufunc", add_ufunc, METH_VARARGS, "Offers the loops of a NumPy ufunc under a name."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -6,7 +6,8 @@ namespace {
 
 DType type_argument(PyObject* o, const char* function, int position) {
   DType d;
-  check_type(Py_TYPE(o) == dtype_type && try_dtype(o, d), function, "(): argument (position ", position, ") must be torch.dtype, not ", Py_TYPE(o)->tp_name);
+  check_type(Py_TYPE(o) == dtype_type && try_dtype(o, d), function, "(): argument (position ", position,
+             ") must be torch.dtype, not ", Py_TYPE(o)->tp_name);
   return d;
 }
 
@@ -23,10 +24,12 @@ PyObject* result_type_of(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"tensor", "other", nullptr};
     PyObject* given[2];
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", const_cast<char**>(names), &given[0], &given[1])) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", const_cast<char**>(names), &given[0], &given[1]))
+      return nullptr;
     Operand operands[2];
     for (int i = 0; i < 2; ++i)
-      check_type(try_operand(given[i], operands[i]), "result_type(): argument '", names[i], "' (position ", i + 1, ") must be Tensor or Number, not ", Py_TYPE(given[i])->tp_name);
+      check_type(try_operand(given[i], operands[i]), "result_type(): argument '", names[i], "' (position ", i + 1,
+                 ") must be Tensor or Number, not ", Py_TYPE(given[i])->tp_name);
     return dtype_object(rushlight::result_type(operands, 2));
   });
 }
@@ -46,9 +49,12 @@ PyCFunction with_keywords(F f) {
 }
 
 PyMethodDef methods[] = {
-    {"promote_types", with_keywords(promote_types), METH_VARARGS | METH_KEYWORDS, "promote_types(type1, type2): the smallest type that holds both."},
-    {"result_type", with_keywords(result_type_of), METH_VARARGS | METH_KEYWORDS, "result_type(tensor, other): the type of arithmetic on two tensors or numbers."},
-    {"can_cast", with_keywords(can_cast_types), METH_VARARGS | METH_KEYWORDS, "can_cast(from_, to): may out= convert so?"},
+    {"promote_types", with_keywords(promote_types), METH_VARARGS | METH_KEYWORDS,
+     "promote_types(type1, type2): the smallest type that holds both."},
+    {"result_type", with_keywords(result_type_of), METH_VARARGS | METH_KEYWORDS,
+     "result_type(tensor, other): the type of arithmetic on two tensors or numbers."},
+    {"can_cast", with_keywords(can_cast_types), METH_VARARGS | METH_KEYWORDS,
+     "can_cast(from_, to): may out= convert so?"},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -102,7 +102,8 @@ PyMethodDef methods[] = {
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
     {"resize_", resize, METH_O, "resize_(size): grows or shrinks to so many bytes."},
     {"is_shared", is_shared, METH_NOARGS, "Whether other processes see the bytes."},
-    {"_move_to", move_to, METH_O, "_move_to(buffer): moves the bytes into a writable buffer of that size, which other processes see."},
+    {"_move_to", move_to, METH_O,
+     "_move_to(buffer): moves the bytes into a writable buffer of that size, which other processes see."},
     {"_identity", identity, METH_NOARGS, "A number that storages over the same bytes have in common, while they live."},
     {"_use_count", use_count, METH_NOARGS, "How many tensors and storages share these bytes."},
     {nullptr, nullptr, 0, nullptr},
@@ -118,7 +119,9 @@ PyObject* set_(PyObject* self, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"source", "storage_offset", "size", "stride", nullptr};
     PyObject *source = nullptr, *size = nullptr, *stride = nullptr;
     long long offset = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OLOO", const_cast<char**>(names), &source, &offset, &size, &stride)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OLOO", const_cast<char**>(names), &source, &offset, &size,
+                                     &stride))
+      return nullptr;
     Tensor& t = *tensor_of(self);
     check(!t.requires_grad() || t.is_leaf(), "set_() is not allowed on a tensor with history");
     Ref<Storage> storage;
@@ -129,13 +132,15 @@ PyObject* set_(PyObject* self, PyObject* args, PyObject* kwargs) {
       strides = Dims{1};
     } else if (is_tensor(source)) {
       Tensor& from = *tensor_of(source);
-      check(from.dtype == t.dtype, "set_() expects tensors of one dtype, got ", name(t.dtype), " and ", name(from.dtype));
+      check(from.dtype == t.dtype, "set_() expects tensors of one dtype, got ", name(t.dtype), " and ",
+            name(from.dtype));
       storage = Ref<Storage>(from.storage);
       sizes = Dims(from.sizes());
       strides = Dims(from.strides());
       offset = from.offset;
     } else {
-      check_type(Py_TYPE(source) == storage_type, "set_(): argument 'source' must be Tensor or UntypedStorage, not ", Py_TYPE(source)->tp_name);
+      check_type(Py_TYPE(source) == storage_type, "set_(): argument 'source' must be Tensor or UntypedStorage, not ",
+                 Py_TYPE(source)->tp_name);
       storage = Ref<Storage>(&storage_of(source));
       if (size) {
         check_type(try_ints(size, sizes), "set_(): argument 'size' must be tuple of ints");
@@ -157,8 +162,10 @@ PyObject* set_(PyObject* self, PyObject* args, PyObject* kwargs) {
     std::int64_t bytes = 0;
     bad |= __builtin_mul_overflow(reach + 1, t.item_size(), &bytes);
     check(!bad, "set_(): sizes ", sizes, ", strides ", strides, " and offset ", offset, " are out of range");
-    if (count_elements(sizes)) check(bytes <= std::int64_t(storage->size), "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset, ", and itemsize ", t.item_size(),
-                                     " requiring a storage size of ", bytes, " are out of bounds for storage of size ", storage->size);
+    if (count_elements(sizes))
+      check(bytes <= std::int64_t(storage->size), "setStorage: sizes ", sizes, ", strides ", strides,
+            ", storage offset ", offset, ", and itemsize ", t.item_size(), " requiring a storage size of ", bytes,
+            " are out of bounds for storage of size ", storage->size);
     Storage* old = std::exchange(t.storage, storage.detach());
     release(old);
     t.offset = offset;
@@ -170,7 +177,8 @@ PyObject* set_(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyMethodDef tensor_methods[] = {
     {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes behind the tensor."},
-    {"set_", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_)), METH_VARARGS | METH_KEYWORDS, "set_(source, storage_offset=0, size=(), stride=()): makes this a window of other bytes."},
+    {"set_", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_)), METH_VARARGS | METH_KEYWORDS,
+     "set_(source, storage_offset=0, size=(), stride=()): makes this a window of other bytes."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -187,7 +195,10 @@ PyObject* from_buffer(PyObject*, PyObject* args) {
     return wrap_storage(storage.get());
   });
 }
-PyMethodDef module_methods[] = {{"_storage_from_buffer", from_buffer, METH_VARARGS, "_storage_from_buffer(buffer, shared=False): a storage over the memory of a writable buffer."}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef module_methods[] = {
+    {"_storage_from_buffer", from_buffer, METH_VARARGS,
+     "_storage_from_buffer(buffer, shared=False): a storage over the memory of a writable buffer."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -60,10 +60,13 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     PyTypeObject* cls;
     PyObject* data;
     int requires_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|p", const_cast<char**>(names), &PyType_Type, &cls, tensor_type, &data, &requires_grad)) return nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|p", const_cast<char**>(names), &PyType_Type, &cls, tensor_type,
+                                     &data, &requires_grad))
+      return nullptr;
     check_type(PyType_IsSubtype(cls, tensor_type), "cls must be a subclass of Tensor, not ", cls->tp_name);
     Tensor* from = tensor_of(data);
-    check(!requires_grad || is_differentiable(from->dtype), "Only Tensors of floating point and complex dtype can require gradients");
+    check(!requires_grad || is_differentiable(from->dtype),
+          "Only Tensors of floating point and complex dtype can require gradients");
     PyObject* self = checked(cls->tp_alloc(cls, 0));
     PyObject_GC_UnTrack(self);
     Tensor* t = tensor_of(self);
@@ -115,20 +118,20 @@ PyObject* unary(PointwiseOp& op, PyObject* a) {
   });
 }
 
-#define RUSHLIGHT_BINARY(slot, op_name)             \
-  PyObject* slot(PyObject* a, PyObject* b) {        \
-    static PointwiseOp& op = named(op_name);        \
-    return binary(op, a, b);                        \
+#define RUSHLIGHT_BINARY(slot, op_name)      \
+  PyObject* slot(PyObject* a, PyObject* b) { \
+    static PointwiseOp& op = named(op_name); \
+    return binary(op, a, b);                 \
   }
-#define RUSHLIGHT_INPLACE(slot, op_name, text)      \
-  PyObject* slot(PyObject* a, PyObject* b) {        \
-    static PointwiseOp& op = named(op_name);        \
-    return inplace(op, text, a, b);                 \
+#define RUSHLIGHT_INPLACE(slot, op_name, text) \
+  PyObject* slot(PyObject* a, PyObject* b) {   \
+    static PointwiseOp& op = named(op_name);   \
+    return inplace(op, text, a, b);            \
   }
-#define RUSHLIGHT_UNARY(slot, op_name)              \
-  PyObject* slot(PyObject* a) {                     \
-    static PointwiseOp& op = named(op_name);        \
-    return unary(op, a);                            \
+#define RUSHLIGHT_UNARY(slot, op_name)       \
+  PyObject* slot(PyObject* a) {              \
+    static PointwiseOp& op = named(op_name); \
+    return unary(op, a);                     \
   }
 
 RUSHLIGHT_BINARY(number_add, "add")
@@ -228,7 +231,8 @@ PyObject* number_float(PyObject* self) {
 PyObject* number_index(PyObject* self) {
   return guarded([&] {
     Tensor* t = tensor_of(self);
-    check_type(t->numel == 1 && category(t->dtype) <= 1, "only integer tensors of a single element can be converted to an index");
+    check_type(t->numel == 1 && category(t->dtype) <= 1,
+               "only integer tensors of a single element can be converted to an index");
     return PyLong_FromLongLong(item(*t).to_int());
   });
 }
@@ -267,11 +271,13 @@ int set_requires_grad(PyObject* s, PyObject* v, void*) {
     check_type(v && PyBool_Check(v), "requires_grad must be a bool");
     Tensor* t = tensor_of(s);
     bool on = v == Py_True;
-    check(t->is_leaf(), on ? "you can only change requires_grad flags of leaf variables."
-                                                       : "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-                                                         "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+    check(t->is_leaf(),
+          on ? "you can only change requires_grad flags of leaf variables."
+             : "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+               "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
     check(!on || is_differentiable(t->dtype), "only Tensors of floating point and complex dtype can require gradients");
-    check(!on || !t->has(Inference) || inference_mode(), "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+    check(!on || !t->has(Inference) || inference_mode(),
+          "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
     if (t->is_leaf()) t->set(RequiresGrad, on);
   });
 }
@@ -282,8 +288,10 @@ PyObject* get_grad(PyObject* s, void*) {
   if (g) return Py_NewRef(object_of(g));
   if (t->grad_fn() && !t->has(RetainsGrad) && t->requires_grad() &&
       PyErr_WarnEx(PyExc_UserWarning,
-                   "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during autograd.backward(). If you "
-                   "indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by "
+                   "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+                   "won't be populated during autograd.backward(). If you "
+                   "indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
+                   "non-leaf Tensor. If you access the non-leaf Tensor by "
                    "mistake, make sure you access the leaf Tensor instead.",
                    1) < 0)
     return nullptr;
@@ -302,12 +310,15 @@ int set_grad_attribute(PyObject* s, PyObject* v, void*) {
       if (t->meta) set_grad(*t, nullptr);
       return;
     }
-    check_type(is_tensor(v), "assigned grad expected to be a Tensor or None but got grad of type ", Py_TYPE(v)->tp_name);
+    check_type(is_tensor(v), "assigned grad expected to be a Tensor or None but got grad of type ",
+               Py_TYPE(v)->tp_name);
     check(v != s, "can't assign Variable as its own grad");
     Tensor* g = tensor_of(v);
-    check(equal(g->sizes(), t->sizes()), "attempting to assign a gradient of size '", to_string(g->sizes()), "' to a tensor of size '", to_string(t->sizes()),
+    check(equal(g->sizes(), t->sizes()), "attempting to assign a gradient of size '", to_string(g->sizes()),
+          "' to a tensor of size '", to_string(t->sizes()),
           "'. Please ensure that the gradient and the tensor are the same size");
-    check(g->dtype == t->dtype, "attempting to assign a gradient with dtype '", lower(info(g->dtype).scalar_name), "' to a tensor with grad_dtype '", info(t->dtype).scalar_name,
+    check(g->dtype == t->dtype, "attempting to assign a gradient with dtype '", lower(info(g->dtype).scalar_name),
+          "' to a tensor with grad_dtype '", info(t->dtype).scalar_name,
           "'. The gradient must match the tensor's grad_dtype, which is the tensor's dtype.");
     set_grad(*t, TensorRef(g));
   });
@@ -320,12 +331,16 @@ PyObject* get_grad_fn(PyObject* s, void*) {
   });
 }
 PyObject* get_is_leaf(PyObject* s, void*) { return PyBool_FromLong(tensor_of(s)->is_leaf()); }
-PyObject* get_shape(PyObject* s, void*) { return guarded([&] { return make_size(tensor_of(s)->sizes()); }); }
+PyObject* get_shape(PyObject* s, void*) {
+  return guarded([&] { return make_size(tensor_of(s)->sizes()); });
+}
 PyObject* get_dtype(PyObject* s, void*) { return dtype_object(tensor_of(s)->dtype); }
 PyObject* get_device(PyObject*, void*) { return cpu_device(); }
 PyObject* get_ndim(PyObject* s, void*) { return PyLong_FromLong(tensor_of(s)->ndim); }
 PyObject* get_itemsize(PyObject* s, void*) { return PyLong_FromLongLong(tensor_of(s)->item_size()); }
-PyObject* get_nbytes(PyObject* s, void*) { return PyLong_FromLongLong(tensor_of(s)->item_size() * tensor_of(s)->numel); }
+PyObject* get_nbytes(PyObject* s, void*) {
+  return PyLong_FromLongLong(tensor_of(s)->item_size() * tensor_of(s)->numel);
+}
 PyObject* get_version(PyObject* s, void*) {
   return guarded([&] {
     check(!tensor_of(s)->has(Inference), "Inference tensors do not track version counter.");
@@ -350,7 +365,8 @@ int set_data(PyObject* s, PyObject* v, void*) {
     check(v, "Deleting tensor data is not allowed. Delete tensor instead!");
     check_type(is_tensor(v), "Variable data has to be a tensor, but got ", Py_TYPE(v)->tp_name);
     Tensor *t = tensor_of(s), *from = tensor_of(v);
-    check(!t->requires_grad() || is_differentiable(from->dtype), "data set to a tensor that requires gradients must be floating point or complex dtype");
+    check(!t->requires_grad() || is_differentiable(from->dtype),
+          "data set to a tensor that requires gradients must be floating point or complex dtype");
     Ref<Storage> storage = from->storage == t->storage ? Ref<Storage>(t->storage) : Ref<Storage>(from->storage);
     Storage* old = std::exchange(t->storage, storage.detach());
     release(old);
@@ -374,20 +390,23 @@ PyObject* get_matrix_transposed(PyObject* s, void*) {
   return guarded([&] {
     Tensor* t = tensor_of(s);
     if (t->ndim == 0) return wrap(TensorRef(t));
-    check(t->ndim >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", int(t->ndim), "-D tensor.");
+    check(t->ndim >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", int(t->ndim),
+          "-D tensor.");
     return wrap(transpose(*t, -2, -1));
   });
 }
 PyObject* get_layout(PyObject*, void*) { return strided_layout(); }
 PyObject* get_real(PyObject* s, void*) {
   return guarded([&] {
-    if (is_complex(tensor_of(s)->dtype)) fail(ErrorKind::NotImplemented, "rushlight has no views of complex tensors as real ones yet (Tensor.real)");
+    if (is_complex(tensor_of(s)->dtype))
+      fail(ErrorKind::NotImplemented, "rushlight has no views of complex tensors as real ones yet (Tensor.real)");
     return Py_NewRef(s);
   });
 }
 PyObject* get_imag(PyObject* s, void*) {
   return guarded([&]() -> PyObject* {
-    if (is_complex(tensor_of(s)->dtype)) fail(ErrorKind::NotImplemented, "rushlight has no views of complex tensors as real ones yet (Tensor.imag)");
+    if (is_complex(tensor_of(s)->dtype))
+      fail(ErrorKind::NotImplemented, "rushlight has no views of complex tensors as real ones yet (Tensor.imag)");
     fail("imag is not implemented for tensors with non-complex dtypes.");
   });
 }
@@ -400,7 +419,8 @@ int set_volatile(PyObject* s, PyObject* v, void*) {
 }
 
 PyGetSetDef getset[] = {
-    {"requires_grad", get_requires_grad, set_requires_grad, "True where operations on this tensor are recorded. Settable on leaves of floating type.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad,
+     "True where operations on this tensor are recorded. Settable on leaves of floating type.", nullptr},
     {"grad", get_grad, set_grad_attribute, "The gradient that backward() accumulated, or None.", nullptr},
     {"_grad", get_grad, set_grad_attribute, nullptr, nullptr},
     {"grad_fn", get_grad_fn, nullptr, "The node of the graph that produced this tensor, or None for a leaf.", nullptr},
@@ -418,7 +438,8 @@ PyGetSetDef getset[] = {
     {"output_nr", get_output_nr, nullptr, "Which output of grad_fn this is.", nullptr},
     {"_base", get_base, nullptr, "The tensor that this is a view of, or None.", nullptr},
     {"retains_grad", get_retains_grad, nullptr, "True after retain_grad() on a non-leaf.", nullptr},
-    {"data", get_data, set_data, "The same numbers, outside of the graph and under a version counter of their own.", nullptr},
+    {"data", get_data, set_data, "The same numbers, outside of the graph and under a version counter of their own.",
+     nullptr},
     {"T", get_transposed, nullptr, "The dimensions reversed.", nullptr},
     {"mT", get_matrix_transposed, nullptr, "The last two dimensions exchanged.", nullptr},
     {"is_cpu", get_true, nullptr, nullptr, nullptr},
@@ -429,7 +450,8 @@ PyGetSetDef getset[] = {
     {"is_quantized", get_false, nullptr, nullptr, nullptr},
     {"is_mkldnn", get_false, nullptr, nullptr, nullptr},
     {"is_nested", get_false, nullptr, nullptr, nullptr},
-    {"_volatile", get_volatile, set_volatile, "True for Variable(volatile=True): nothing computed from it is recorded.", nullptr},
+    {"_volatile", get_volatile, set_volatile, "True for Variable(volatile=True): nothing computed from it is recorded.",
+     nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 
@@ -442,7 +464,8 @@ PyObject* size(PyObject* s, PyObject* const* args, Py_ssize_t nargs, PyObject* k
     check_type(given <= 1, "size() takes at most 1 argument (", given, " given)");
     if (given == 0 || args[0] == Py_None) return make_size(t->sizes());
     std::int64_t dim;
-    check_type(try_int(args[0], dim), "size(): argument 'dim' (position 1) must be int, not ", Py_TYPE(args[0])->tp_name);
+    check_type(try_int(args[0], dim), "size(): argument 'dim' (position 1) must be int, not ",
+               Py_TYPE(args[0])->tp_name);
     check_index(t->ndim > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
     return PyLong_FromLongLong(t->size(wrap_dim(dim, t->ndim)));
   });
@@ -457,7 +480,8 @@ PyObject* stride(PyObject* s, PyObject* const* args, Py_ssize_t nargs, PyObject*
       return out;
     }
     std::int64_t dim;
-    check_type(try_int(args[0], dim), "stride(): argument 'dim' (position 1) must be int, not ", Py_TYPE(args[0])->tp_name);
+    check_type(try_int(args[0], dim), "stride(): argument 'dim' (position 1) must be int, not ",
+               Py_TYPE(args[0])->tp_name);
     return PyLong_FromLongLong(t->stride(wrap_dim(dim, t->ndim)));
   });
 }
@@ -480,7 +504,9 @@ PyObject* is_contiguous(PyObject* s, PyObject* const* args, Py_ssize_t nargs, Py
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(s);
     MemoryFormat format = MemoryFormat::Contiguous;
-    if (nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0)) check_type(try_memory_format(args[0], format), "is_contiguous(): argument 'memory_format' must be torch.memory_format");
+    if (nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0))
+      check_type(try_memory_format(args[0], format),
+                 "is_contiguous(): argument 'memory_format' must be torch.memory_format");
     return PyBool_FromLong(is_contiguous_in(*t, format));
   });
 }
@@ -492,8 +518,10 @@ PyObject* requires_grad_(PyObject* s, PyObject* const* args, Py_ssize_t nargs, P
 PyObject* detach_(PyObject* s, PyObject*) {
   return guarded([&] {
     Tensor* t = tensor_of(s);
-    check(!is_view(*t), "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set "
-                        "as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients.");
+    check(!is_view(*t),
+          "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+          "training, and gradient_as_bucket_view is set "
+          "as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients.");
     if (t->meta && t->has(RetainsGrad)) t->set(RetainsGrad, false);
     t->set(RequiresGrad, false);
     set_history(*t, nullptr);
@@ -511,7 +539,8 @@ PyObject* is_set_to(PyObject* s, PyObject* other) {
   return guarded([&] {
     check_type(is_tensor(other), "is_set_to(): argument 'tensor' must be Tensor, not ", Py_TYPE(other)->tp_name);
     Tensor *a = tensor_of(s), *b = tensor_of(other);
-    return PyBool_FromLong(a->storage == b->storage && a->offset == b->offset && equal(a->sizes(), b->sizes()) && equal(a->strides(), b->strides()));
+    return PyBool_FromLong(a->storage == b->storage && a->offset == b->offset && equal(a->sizes(), b->sizes()) &&
+                           equal(a->strides(), b->strides()));
   });
 }
 
@@ -520,27 +549,33 @@ PyCFunction fast(Fast f) { return reinterpret_cast<PyCFunction>(reinterpret_cast
 
 PyMethodDef methods[] = {
     {"size", fast(size), METH_FASTCALL | METH_KEYWORDS, "size(dim=None): the sizes, or that of one dimension."},
-    {"stride", fast(stride), METH_FASTCALL | METH_KEYWORDS, "stride(dim=None): elements between neighbours of each dimension."},
+    {"stride", fast(stride), METH_FASTCALL | METH_KEYWORDS,
+     "stride(dim=None): elements between neighbours of each dimension."},
     {"dim", dim, METH_NOARGS, "The number of dimensions."},
     {"ndimension", dim, METH_NOARGS, "The number of dimensions."},
     {"numel", numel, METH_NOARGS, "The number of elements."},
     {"nelement", numel, METH_NOARGS, "The number of elements."},
-    {"element_size", [](PyObject* s, PyObject*) { return get_itemsize(s, nullptr); }, METH_NOARGS, "Bytes of one element."},
+    {"element_size", [](PyObject* s, PyObject*) { return get_itemsize(s, nullptr); }, METH_NOARGS,
+     "Bytes of one element."},
     {"storage_offset", storage_offset, METH_NOARGS, "Where in its storage the tensor begins, in elements."},
     {"item", item_method, METH_NOARGS, "The only element, as a Python number."},
     {"tolist", tolist, METH_NOARGS, "The numbers as nested lists (a number for a 0-d tensor)."},
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element."},
-    {"is_contiguous", fast(is_contiguous), METH_FASTCALL | METH_KEYWORDS, "True where the elements lie in row-major order."},
-    {"requires_grad_", fast(requires_grad_), METH_FASTCALL | METH_KEYWORDS, "requires_grad_(requires_grad=True): sets requires_grad, gives self."},
+    {"is_contiguous", fast(is_contiguous), METH_FASTCALL | METH_KEYWORDS,
+     "True where the elements lie in row-major order."},
+    {"requires_grad_", fast(requires_grad_), METH_FASTCALL | METH_KEYWORDS,
+     "requires_grad_(requires_grad=True): sets requires_grad, gives self."},
     {"detach_", detach_, METH_NOARGS, "Makes this very tensor a leaf that does not require grad."},
     {"is_floating_point", is_floating_point, METH_NOARGS, nullptr},
     {"is_complex", is_complex_method, METH_NOARGS, nullptr},
     {"is_signed", is_signed, METH_NOARGS, nullptr},
-    {"_is_view", [](PyObject* s, PyObject*) { return PyBool_FromLong(is_view(*tensor_of(s))); }, METH_NOARGS, "Is this a view that autograd follows?"},
+    {"_is_view", [](PyObject* s, PyObject*) { return PyBool_FromLong(is_view(*tensor_of(s))); }, METH_NOARGS,
+     "Is this a view that autograd follows?"},
     {"is_inference", is_inference, METH_NOARGS, nullptr},
     {"is_set_to", is_set_to, METH_O, nullptr},
     {"__complex__", tensor_complex, METH_NOARGS, nullptr},
-    {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass)), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+    {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_subclass)),
+     METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "_make_subclass(cls, data, require_grad=False): the same numbers in an object of a subclass."},
     {nullptr, nullptr, 0, nullptr},
 };
@@ -549,7 +584,8 @@ PyObject* set_legacy_constructor(PyObject*, PyObject* f) {
   Py_XSETREF(legacy_constructor, Py_NewRef(f));
   Py_RETURN_NONE;
 }
-PyMethodDef module_methods[] = {{"_set_legacy_constructor", set_legacy_constructor, METH_O, "What Tensor(...) calls."}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef module_methods[] = {{"_set_legacy_constructor", set_legacy_constructor, METH_O, "What Tensor(...) calls."},
+                                {nullptr, nullptr, 0, nullptr}};
 
 Py_hash_t hash(PyObject* self) { return _Py_HashPointer(self); }
 
@@ -560,11 +596,14 @@ void init_tensor_type(PyObject* module) {
   static PyMemberDef members[] = {{"__dictoffset__", T_PYSSIZET, offsetof(Tensor, dict), READONLY, nullptr},
                                   {"__weaklistoffset__", T_PYSSIZET, offsetof(Tensor, weakrefs), READONLY, nullptr},
                                   {nullptr, 0, 0, 0, nullptr}};
-#define SLOT(slot, f) \
-  { slot, reinterpret_cast<void*>(f) }
+#define SLOT(slot, f)                \
+  {                                  \
+    slot, reinterpret_cast<void*>(f) \
+  }
   static PyGetSetDef with_dict[sizeof(getset) / sizeof(getset[0]) + 1];
   std::copy(std::begin(getset), std::end(getset), with_dict);
-  with_dict[sizeof(getset) / sizeof(getset[0]) - 1] = {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr};
+  with_dict[sizeof(getset) / sizeof(getset[0]) - 1] = {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict,
+                                                       nullptr, nullptr};
   with_dict[sizeof(getset) / sizeof(getset[0])] = {nullptr, nullptr, nullptr, nullptr, nullptr};
   PyType_Slot slots[] = {SLOT(Py_tp_dealloc, tensor_dealloc),
                          SLOT(Py_tp_traverse, tensor_traverse),
@@ -614,7 +653,8 @@ void init_tensor_type(PyObject* module) {
                          SLOT(Py_nb_index, number_index),
                          {0, nullptr}};
 #undef SLOT
-  PyType_Spec spec{"rushlight.Tensor", sizeof(Tensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  PyType_Spec spec{"rushlight.Tensor", sizeof(Tensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                   slots};
   tensor_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(tensor_type)));
   checked(PyModule_AddFunctions(module, module_methods));

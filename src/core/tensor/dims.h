@@ -137,8 +137,8 @@ inline std::int64_t count_elements(IntSpan sizes) {
 /// An index of a dimension counted from the end where negative; a 0-d tensor takes 0 and -1.
 inline int wrap_dim(std::int64_t dim, int ndim) {
   int range = ndim > 0 ? ndim : 1;
-  check_index(dim >= -range && dim < range, "Dimension out of range (expected to be in range of [", -range, ", ", range - 1,
-              "], but got ", dim, ")");
+  check_index(dim >= -range && dim < range, "Dimension out of range (expected to be in range of [", -range, ", ",
+              range - 1, "], but got ", dim, ")");
   return int(dim < 0 ? dim + range : dim);
 }
 

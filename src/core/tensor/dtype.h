@@ -47,7 +47,7 @@ struct BFloat16 {
   static std::uint16_t encode(float value) {
     auto word = std::bit_cast<std::uint32_t>(value);
     if ((word & 0x7fffffffu) > 0x7f800000u) return std::uint16_t((word >> 16) | 0x40);  // a NaN stays one
-    return std::uint16_t((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);                   // round to nearest even
+    return std::uint16_t((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);                 // round to nearest even
   }
 };
 
@@ -56,8 +56,8 @@ inline std::uint16_t Half::encode(float value) {
   std::uint32_t sign = (word >> 16) & 0x8000u, magnitude = word & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return std::uint16_t(sign | 0x7e00u);
   if (magnitude >= 0x47800000u) return std::uint16_t(sign | 0x7c00u);  // 65536 and more
-  if (magnitude < 0x38800000u) {                                        // below 2^-14: a subnormal half
-    float shifted = std::bit_cast<float>(magnitude) + 0.5f;             // the sum's last bits round to nearest even
+  if (magnitude < 0x38800000u) {                                       // below 2^-14: a subnormal half
+    float shifted = std::bit_cast<float>(magnitude) + 0.5f;            // the sum's last bits round to nearest even
     return std::uint16_t(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u));
   }
   std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
@@ -136,40 +136,89 @@ inline DType default_dtype = DType::Float32;
 
 template <class T>
 struct dtype_of_type;
-template <> struct dtype_of_type<bool> { static constexpr DType value = DType::Bool; };
-template <> struct dtype_of_type<std::uint8_t> { static constexpr DType value = DType::UInt8; };
-template <> struct dtype_of_type<std::int8_t> { static constexpr DType value = DType::Int8; };
-template <> struct dtype_of_type<std::int16_t> { static constexpr DType value = DType::Int16; };
-template <> struct dtype_of_type<std::int32_t> { static constexpr DType value = DType::Int32; };
-template <> struct dtype_of_type<std::int64_t> { static constexpr DType value = DType::Int64; };
-template <> struct dtype_of_type<Half> { static constexpr DType value = DType::Float16; };
-template <> struct dtype_of_type<BFloat16> { static constexpr DType value = DType::BFloat16; };
-template <> struct dtype_of_type<float> { static constexpr DType value = DType::Float32; };
-template <> struct dtype_of_type<double> { static constexpr DType value = DType::Float64; };
-template <> struct dtype_of_type<std::complex<float>> { static constexpr DType value = DType::Complex64; };
-template <> struct dtype_of_type<std::complex<double>> { static constexpr DType value = DType::Complex128; };
+template <>
+struct dtype_of_type<bool> {
+  static constexpr DType value = DType::Bool;
+};
+template <>
+struct dtype_of_type<std::uint8_t> {
+  static constexpr DType value = DType::UInt8;
+};
+template <>
+struct dtype_of_type<std::int8_t> {
+  static constexpr DType value = DType::Int8;
+};
+template <>
+struct dtype_of_type<std::int16_t> {
+  static constexpr DType value = DType::Int16;
+};
+template <>
+struct dtype_of_type<std::int32_t> {
+  static constexpr DType value = DType::Int32;
+};
+template <>
+struct dtype_of_type<std::int64_t> {
+  static constexpr DType value = DType::Int64;
+};
+template <>
+struct dtype_of_type<Half> {
+  static constexpr DType value = DType::Float16;
+};
+template <>
+struct dtype_of_type<BFloat16> {
+  static constexpr DType value = DType::BFloat16;
+};
+template <>
+struct dtype_of_type<float> {
+  static constexpr DType value = DType::Float32;
+};
+template <>
+struct dtype_of_type<double> {
+  static constexpr DType value = DType::Float64;
+};
+template <>
+struct dtype_of_type<std::complex<float>> {
+  static constexpr DType value = DType::Complex64;
+};
+template <>
+struct dtype_of_type<std::complex<double>> {
+  static constexpr DType value = DType::Complex128;
+};
 template <class T>
 inline constexpr DType dtype_of = dtype_of_type<T>::value;
 
 template <class T>
-inline constexpr bool is_complex_type = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+inline constexpr bool is_complex_type =
+    std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
 /// Calls `f.template operator()<T>()` with the C++ type of `d`.
 template <class F>
 decltype(auto) visit_dtype(DType d, F&& f) {
   switch (d) {
-    case DType::Bool: return f.template operator()<bool>();
-    case DType::UInt8: return f.template operator()<std::uint8_t>();
-    case DType::Int8: return f.template operator()<std::int8_t>();
-    case DType::Int16: return f.template operator()<std::int16_t>();
-    case DType::Int32: return f.template operator()<std::int32_t>();
-    case DType::Int64: return f.template operator()<std::int64_t>();
-    case DType::Float16: return f.template operator()<Half>();
-    case DType::BFloat16: return f.template operator()<BFloat16>();
-    case DType::Float32: return f.template operator()<float>();
-    case DType::Float64: return f.template operator()<double>();
-    case DType::Complex64: return f.template operator()<std::complex<float>>();
-    case DType::Complex128: return f.template operator()<std::complex<double>>();
+    case DType::Bool:
+      return f.template operator()<bool>();
+    case DType::UInt8:
+      return f.template operator()<std::uint8_t>();
+    case DType::Int8:
+      return f.template operator()<std::int8_t>();
+    case DType::Int16:
+      return f.template operator()<std::int16_t>();
+    case DType::Int32:
+      return f.template operator()<std::int32_t>();
+    case DType::Int64:
+      return f.template operator()<std::int64_t>();
+    case DType::Float16:
+      return f.template operator()<Half>();
+    case DType::BFloat16:
+      return f.template operator()<BFloat16>();
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    case DType::Complex64:
+      return f.template operator()<std::complex<float>>();
+    case DType::Complex128:
+      return f.template operator()<std::complex<double>>();
   }
   fail("a tensor's dtype is out of range");
 }
@@ -178,15 +227,24 @@ decltype(auto) visit_dtype(DType d, F&& f) {
 template <class F>
 decltype(auto) visit_real(DType d, const char* operation, F&& f) {
   switch (d) {
-    case DType::Bool: return f.template operator()<bool>();
-    case DType::UInt8: return f.template operator()<std::uint8_t>();
-    case DType::Int8: return f.template operator()<std::int8_t>();
-    case DType::Int16: return f.template operator()<std::int16_t>();
-    case DType::Int32: return f.template operator()<std::int32_t>();
-    case DType::Int64: return f.template operator()<std::int64_t>();
-    case DType::Float32: return f.template operator()<float>();
-    case DType::Float64: return f.template operator()<double>();
-    default: fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
+    case DType::Bool:
+      return f.template operator()<bool>();
+    case DType::UInt8:
+      return f.template operator()<std::uint8_t>();
+    case DType::Int8:
+      return f.template operator()<std::int8_t>();
+    case DType::Int16:
+      return f.template operator()<std::int16_t>();
+    case DType::Int32:
+      return f.template operator()<std::int32_t>();
+    case DType::Int64:
+      return f.template operator()<std::int64_t>();
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    default:
+      fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
   }
 }
 
@@ -194,11 +252,16 @@ decltype(auto) visit_real(DType d, const char* operation, F&& f) {
 template <class F>
 decltype(auto) visit_width(std::int64_t bytes, F&& f) {
   switch (bytes) {
-    case 1: return f.template operator()<std::uint8_t>();
-    case 2: return f.template operator()<std::uint16_t>();
-    case 4: return f.template operator()<std::uint32_t>();
-    case 8: return f.template operator()<std::uint64_t>();
-    default: return f.template operator()<std::complex<double>>();
+    case 1:
+      return f.template operator()<std::uint8_t>();
+    case 2:
+      return f.template operator()<std::uint16_t>();
+    case 4:
+      return f.template operator()<std::uint32_t>();
+    case 8:
+      return f.template operator()<std::uint64_t>();
+    default:
+      return f.template operator()<std::complex<double>>();
   }
 }
 

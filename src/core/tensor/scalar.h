@@ -11,7 +11,7 @@ namespace rushlight {
 struct Scalar {
   enum Kind : std::uint8_t { Bool, Int, Float, Complex };  ///< in the order of dtype categories
   Kind kind = Int;
-  std::int64_t integer = 0;  ///< Bool and Int
+  std::int64_t integer = 0;   ///< Bool and Int
   double real = 0, imag = 0;  ///< Float and Complex
 
   Scalar() = default;
@@ -62,7 +62,10 @@ struct Scalar {
   }
   /// The dtype that the number has by itself: bool, int64, the default floating or complex type.
   DType dtype() const {
-    return kind == Bool ? DType::Bool : kind == Int ? DType::Int64 : kind == Float ? default_dtype : complex_of(default_dtype);
+    return kind == Bool    ? DType::Bool
+           : kind == Int   ? DType::Int64
+           : kind == Float ? default_dtype
+                           : complex_of(default_dtype);
   }
 
  private:

@@ -23,17 +23,17 @@ struct Pending {
 
 struct Storage {
   std::intptr_t refcount = 1;
-  std::byte* bytes = nullptr;        ///< through read() and write() only
-  std::size_t size = 0;              ///< in bytes
-  std::uint32_t version = 0;         ///< counts in-place changes
-  std::uint16_t block_class = 0;     ///< the allocator's size class; 0: not the allocator's
+  std::byte* bytes = nullptr;     ///< through read() and write() only
+  std::size_t size = 0;           ///< in bytes
+  std::uint32_t version = 0;      ///< counts in-place changes
+  std::uint16_t block_class = 0;  ///< the allocator's size class; 0: not the allocator's
   bool resizable = true;
-  bool exposed = false;              ///< the bytes are reachable past this storage (NumPy, .data, data_ptr)
-  bool shared = false;               ///< other processes see the bytes
-  std::uint32_t exports = 0;         ///< buffers of Python's through which the bytes are reachable until their release
-  std::uint32_t readers = 0;         ///< pending computations that will read these bytes
-  Pending* pending = nullptr;        ///< null: plain numbers
-  void* owner = nullptr;             ///< what keeps foreign memory alive
+  bool exposed = false;        ///< the bytes are reachable past this storage (NumPy, .data, data_ptr)
+  bool shared = false;         ///< other processes see the bytes
+  std::uint32_t exports = 0;   ///< buffers of Python's through which the bytes are reachable until their release
+  std::uint32_t readers = 0;   ///< pending computations that will read these bytes
+  Pending* pending = nullptr;  ///< null: plain numbers
+  void* owner = nullptr;       ///< what keeps foreign memory alive
   void (*free_owner)(void*) = nullptr;
 
   std::byte* read() {
@@ -81,12 +81,12 @@ void move_storage(Storage* storage, std::byte* to, void* owner, void (*free_owne
 void resize_storage(Storage* storage, std::size_t bytes);
 
 struct MemoryStats {
-  std::int64_t allocated = 0;       ///< bytes in live storages of the allocator
-  std::int64_t peak = 0;            ///< greatest `allocated` since the last reset
-  std::int64_t cached = 0;          ///< bytes kept for reuse
-  std::int64_t limit = 0;           ///< bound of `cached`
-  std::int64_t allocations = 0;     ///< storages handed out
-  std::int64_t system_calls = 0;    ///< times that the system was asked for memory
+  std::int64_t allocated = 0;     ///< bytes in live storages of the allocator
+  std::int64_t peak = 0;          ///< greatest `allocated` since the last reset
+  std::int64_t cached = 0;        ///< bytes kept for reuse
+  std::int64_t limit = 0;         ///< bound of `cached`
+  std::int64_t allocations = 0;   ///< storages handed out
+  std::int64_t system_calls = 0;  ///< times that the system was asked for memory
 };
 MemoryStats& memory_stats();
 /// Gives cached blocks back to the system.

@@ -55,7 +55,8 @@ TensorRef make_tensor(Ref<Storage> storage, DType dtype, IntSpan sizes, IntSpan 
 
 TensorRef empty(IntSpan sizes, DType dtype) {
   std::int64_t numel = count_elements(sizes), bytes;
-  check(!__builtin_mul_overflow(numel, item_size(dtype), &bytes), "Storage size calculation overflowed with sizes=", to_string(sizes));
+  check(!__builtin_mul_overflow(numel, item_size(dtype), &bytes),
+        "Storage size calculation overflowed with sizes=", to_string(sizes));
   Tensor* t = bare_tensor(new_storage(std::size_t(bytes)), dtype, 0);
   int n = int(sizes.size());
   if (n <= 4) {
@@ -84,10 +85,12 @@ TensorRef empty_strided(IntSpan sizes, IntSpan strides, DType dtype) {
   for (std::size_t i = 0; extent && i < sizes.size(); ++i) {
     std::int64_t reach;
     check(strides[i] >= 0, "Trying to create a tensor with negative stride ", strides[i]);
-    overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(extent, reach, &extent);
+    overflow |=
+        __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(extent, reach, &extent);
   }
   overflow |= __builtin_mul_overflow(extent, item_size(dtype), &bytes);
-  check(!overflow, "Storage size calculation overflowed with sizes=", to_string(sizes), " and strides=", to_string(strides));
+  check(!overflow, "Storage size calculation overflowed with sizes=", to_string(sizes),
+        " and strides=", to_string(strides));
   return make_tensor(new_storage(std::size_t(bytes)), dtype, sizes, strides, 0);
 }
 
@@ -119,7 +122,8 @@ bool is_dense(const Tensor& t) {
   if (t.is_contiguous()) return true;
   Dims order(t.ndim);
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return t.stride(int(a)) < t.stride(int(b)); });
+  std::sort(order.begin(), order.end(),
+            [&](std::int64_t a, std::int64_t b) { return t.stride(int(a)) < t.stride(int(b)); });
   std::int64_t step = 1;
   for (auto i : order) {
     if (t.size(int(i)) == 1) continue;
@@ -138,7 +142,8 @@ bool has_internal_overlap(const Tensor& t) {
 Overlap memory_overlap(const Tensor& a, const Tensor& b) {
   if (a.numel == 0 || b.numel == 0) return Overlap::None;
   if (!is_dense(a) || !is_dense(b)) {
-    if (a.storage == b.storage && a.offset == b.offset && equal(a.sizes(), b.sizes()) && equal(a.strides(), b.strides()) && a.dtype == b.dtype)
+    if (a.storage == b.storage && a.offset == b.offset && equal(a.sizes(), b.sizes()) &&
+        equal(a.strides(), b.strides()) && a.dtype == b.dtype)
       return Overlap::Full;
     return Overlap::None;  // too hard to tell, as PyTorch has it
   }

@@ -13,26 +13,26 @@
 
 namespace rushlight {
 
-struct Node;    // autograd/node.h
+struct Node;  // autograd/node.h
 struct AutogradMeta;
 
 enum class MemoryFormat : std::uint8_t { Absent, Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 
 enum TensorFlag : std::uint16_t {
-  RequiresGrad = 1,    ///< set by the user; a tensor with a grad_fn requires grad without it
-  Contiguous = 2,      ///< strides are those of row-major order (kept true by set_geometry)
-  WrappedNumber = 4,   ///< a Python number in tensor's clothes: it takes part in promotion as a number
-  Inference = 8,       ///< made under inference_mode
-  Volatile = 16,       ///< Variable(volatile=True): nothing computed from it is recorded
+  RequiresGrad = 1,   ///< set by the user; a tensor with a grad_fn requires grad without it
+  Contiguous = 2,     ///< strides are those of row-major order (kept true by set_geometry)
+  WrappedNumber = 4,  ///< a Python number in tensor's clothes: it takes part in promotion as a number
+  Inference = 8,      ///< made under inference_mode
+  Volatile = 16,      ///< Variable(volatile=True): nothing computed from it is recorded
   RetainsGrad = 32,
   IsParameter = 64,
 };
 
 struct Tensor : Object {
-  void* dict;               ///< Python's attributes of this tensor
-  void* weakrefs;           ///< Python's weak references to it
-  Storage* storage;         ///< owned; never null
-  std::int64_t offset;      ///< in elements
+  void* dict;           ///< Python's attributes of this tensor
+  void* weakrefs;       ///< Python's weak references to it
+  Storage* storage;     ///< owned; never null
+  std::int64_t offset;  ///< in elements
   std::int64_t numel;
   std::int64_t* dims;       ///< sizes, then strides: inline_dims or a heap array
   AutogradMeta* meta;       ///< owned; null until needed

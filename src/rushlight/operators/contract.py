@@ -81,9 +81,11 @@ def einsum(*args: Any) -> Tensor:
 
 def _read(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
     if not args:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list"
+        )
     if isinstance(args[0], str):
-        operands = list(args[1])if len(args) == 2 and isinstance(args[1], tuple | list) else list(args[1:])
+        operands = list(args[1]) if len(args) == 2 and isinstance(args[1], tuple | list) else list(args[1:])
         if not operands:
             raise RuntimeError("einsum(): must provide at least one operand")
         return args[0].replace(" ", ""), operands
@@ -117,7 +119,9 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[list[str]], list
         before, dots, after = term.partition(ELLIPSIS)
         for c in before + after:
             if not c.isascii() or not c.isalpha():
-                raise RuntimeError(f"einsum(): invalid subscript given at index {term.index(c)} in the equation string, subscripts must be in [a-zA-Z]")
+                raise RuntimeError(
+                    f"einsum(): invalid subscript given at index {term.index(c)} in the equation string, subscripts must be in [a-zA-Z]"
+                )
         hidden = x.dim() - len(before) - len(after)
         if hidden < 0 or (hidden and not dots):
             raise RuntimeError(
@@ -137,7 +141,9 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[list[str]], list
         if output.count(label) > 1:
             raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
         if not any(label in labels for labels in inputs):
-            raise RuntimeError(f"einsum(): output subscript {label} does not appear in the equation for any input operand")
+            raise RuntimeError(
+                f"einsum(): output subscript {label} does not appear in the equation for any input operand"
+            )
     return inputs, output
 
 
@@ -158,7 +164,9 @@ def _diagonals(x: Tensor, labels: list[str], sizes: dict[str, int]) -> tuple[Ten
         if known == 1:
             sizes[label] = size
         elif size not in (1, known):
-            raise RuntimeError(f"einsum(): operands do not broadcast with remapped shapes: subscript {label} has sizes {known} and {size}")
+            raise RuntimeError(
+                f"einsum(): operands do not broadcast with remapped shapes: subscript {label} has sizes {known} and {size}"
+            )
     return x, labels
 
 

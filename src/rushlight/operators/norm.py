@@ -28,7 +28,7 @@ def norm(
         if p == "nuc":
             raise NotImplementedError("rushlight has no nuclear norm (torch.norm with p='nuc')")
         if p != "fro":
-            raise RuntimeError(f'only valid string values are \'fro\' and \'nuc\', found {p}')
+            raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     order = 2 if p is None or p == "fro" else p
     dims = [dim] if isinstance(dim, int) else dim
     return _C.linalg_vector_norm(input, order, dims, keepdim, dtype=dtype, out=out)
@@ -42,7 +42,11 @@ def _chosen(parts: tuple[Tensor, Tensor, Tensor], inverse: bool, counts: bool) -
 
 
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """Return the distinct elements (slices along ``dim``) in ascending order, NaN last.
 

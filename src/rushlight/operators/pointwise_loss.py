@@ -21,7 +21,9 @@ exp, log, log1p, sigmoid, square, absolute = map(_call, ("exp", "log", "log1p", 
 maximum, minimum, where = map(_call, ("maximum", "minimum", "where"))
 
 
-def _loss(name: str, terms: Callable[..., Any], to_input: Callable[..., Any], to_target: Callable[..., Any], *parameters: str) -> None:
+def _loss(
+    name: str, terms: Callable[..., Any], to_input: Callable[..., Any], to_target: Callable[..., Any], *parameters: str
+) -> None:
     operands = (*INPUT, ("target",), *[(p,) for p in parameters])
     pointwise(name, terms, params=operands, rule="floating", vjp=(None,) * len(operands), forms="")
     for ending, gradient in (("to_input", to_input), ("to_target", to_target)):
@@ -44,9 +46,7 @@ _loss(
 )
 _loss(
     "huber",
-    lambda x, t, delta: where(
-        absolute(x - t) <= delta, 0.5 * square(x - t), delta * (absolute(x - t) - 0.5 * delta)
-    ),
+    lambda x, t, delta: where(absolute(x - t) <= delta, 0.5 * square(x - t), delta * (absolute(x - t) - 0.5 * delta)),
     lambda g, x, t, delta: g * _bounded(x - t, delta),
     lambda g, x, t, delta: g * _bounded(t - x, delta),
     "delta",
@@ -84,5 +84,19 @@ _loss(
 
 # the Kullback-Leibler divergence, differentiable as it stands
 
-pointwise("kl_terms", lambda x, t: apply("xlogy", t, t) - t * x, params=(*INPUT, ("target",)), rule="floating", node="SubBackward0", forms="")
-pointwise("kl_terms_of_logs", lambda x, t: exp(t) * (t - x), params=(*INPUT, ("target",)), rule="floating", node="MulBackward0", forms="")
+pointwise(
+    "kl_terms",
+    lambda x, t: apply("xlogy", t, t) - t * x,
+    params=(*INPUT, ("target",)),
+    rule="floating",
+    node="SubBackward0",
+    forms="",
+)
+pointwise(
+    "kl_terms_of_logs",
+    lambda x, t: exp(t) * (t - x),
+    params=(*INPUT, ("target",)),
+    rule="floating",
+    node="MulBackward0",
+    forms="",
+)

@@ -195,7 +195,10 @@ class Tape:
                 needed.add(i)
                 pending += [j for kind, j in self.calls[i][1] if kind == "call"]
         kept = sorted(needed)
-        used = sorted({j for i in kept for kind, j in self.calls[i][1] if kind == "const"} | ({out[1]} if out[0] == "const" else set()))
+        used = sorted(
+            {j for i in kept for kind, j in self.calls[i][1] if kind == "const"}
+            | ({out[1]} if out[0] == "const" else set())
+        )
         base = {"in": 0, "const": self.inputs, "call": self.inputs + len(used)}
         index = {"in": None, "const": {j: n for n, j in enumerate(used)}, "call": {j: n for n, j in enumerate(kept)}}
 

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import automatic, chosen, copying, factory, index, join, loss, matmul, order, part  # noqa: F401
-from . import pointwise, random, reduction, view  # noqa: F401
+from . import (  # noqa: F401  # noqa: F401
+    automatic,
+    chosen,
+    copying,
+    factory,
+    index,
+    join,
+    loss,
+    matmul,
+    order,
+    part,
+    pointwise,
+    random,
+    reduction,
+    view,
+)
 from .sample import COMPLEX, DTYPES, FLOATS, INTEGERS, TOLERANCE, Family, Maker, Sample, families, over
 
 __all__ = [

@@ -189,7 +189,9 @@ def _logsumexp(x: Any, dim: Any, keepdim: bool) -> Any:
     return special.logsumexp(x, axis=dim, keepdims=keepdim)
 
 
-@samples("dist", reference=lambda x, y, p=2: np.linalg.norm(np.ravel(x - y), p) if np.size(x - y) else 0.0, dtypes=FLOATS)
+@samples(
+    "dist", reference=lambda x, y, p=2: np.linalg.norm(np.ravel(x - y), p) if np.size(x - y) else 0.0, dtypes=FLOATS
+)
 def _dist(m: Maker) -> Iterator[Sample]:
     for p in (2, 1, 0.5, 3, float("inf"), 0):
         yield Sample((m(2, 3), m(3), p), derivatives=p != 0)

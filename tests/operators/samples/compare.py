@@ -47,8 +47,14 @@ def tensors(result: Any) -> list[rushlight.Tensor]:
 def assert_close(got: Any, expected: Any, tolerance: tuple[float, float] = (0.0, 0.0), what: str = "") -> None:
     """Equal shapes; numbers within (rtol, atol), NaN equal to NaN. `expected` may be more precise than `got`."""
     if isinstance(got, rushlight.Tensor):
-        wanted = rushlight.tensor(np.asarray(expected)).to(got.dtype) if not isinstance(expected, rushlight.Tensor) else expected
-        assert tuple(got.shape) == tuple(wanted.shape), f"{what}: shape {tuple(got.shape)}, expected {tuple(wanted.shape)}"
+        wanted = (
+            rushlight.tensor(np.asarray(expected)).to(got.dtype)
+            if not isinstance(expected, rushlight.Tensor)
+            else expected
+        )
+        assert tuple(got.shape) == tuple(wanted.shape), (
+            f"{what}: shape {tuple(got.shape)}, expected {tuple(wanted.shape)}"
+        )
         got, expected = widened(got), widened(wanted)
     np.testing.assert_allclose(got, expected, *tolerance, equal_nan=True, err_msg=what)
 

@@ -9,7 +9,12 @@ import numpy as np
 from .sample import Maker, Sample, samples
 
 
-@samples("cat", "concat", "concatenate", reference=lambda ts, dim=0: np.concatenate([t for t in ts if t.shape != (0,)] or ts, dim))
+@samples(
+    "cat",
+    "concat",
+    "concatenate",
+    reference=lambda ts, dim=0: np.concatenate([t for t in ts if t.shape != (0,)] or ts, dim),
+)
 def _cat(m: Maker) -> Iterator[Sample]:
     yield Sample(([m(3)],))
     yield Sample(([m(3), m(2)],))

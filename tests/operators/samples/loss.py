@@ -48,7 +48,9 @@ def _huber(d: Any, delta: float = 1.0) -> Any:
 
 samples("l1_loss", reference=_distance(lambda d: d), dtypes=FLOATS, tolerance=HALF)(_pairs())
 samples("mse_loss", reference=_distance(np.square), dtypes=FLOATS, tolerance=HALF)(_pairs())
-samples("smooth_l1_loss", reference=_distance(_smooth), dtypes=FLOATS, tolerance=HALF)(_pairs({"beta": 0.4}, {"beta": 0.0}))
+samples("smooth_l1_loss", reference=_distance(_smooth), dtypes=FLOATS, tolerance=HALF)(
+    _pairs({"beta": 0.4}, {"beta": 0.0})
+)
 samples("huber_loss", reference=_distance(_huber), dtypes=FLOATS, tolerance=HALF)(_pairs({"delta": 0.4}))
 
 

@@ -34,7 +34,9 @@ samples("mv", reference=np.matmul, tolerance=HALF)(_products(((2, 3), (3,)), ((2
 samples("dot", "inner", reference=np.inner, tolerance=HALF)(_products(((3,), (3,)), ((0,), (0,)), ((1,), (1,))))
 samples("vdot", reference=np.vdot, tolerance=HALF)(_products(((3,), (3,)), ((0,), (0,))))
 samples("outer", "ger", reference=np.outer, tolerance=HALF)(_products(((2,), (3,)), ((0,), (3,)), ((1,), (1,))))
-samples("matmul", reference=np.matmul, tolerance=HALF, bits=False, large=_large(((130, 70), (70, 90)), ((3, 40, 50), (50,))))(
+samples(
+    "matmul", reference=np.matmul, tolerance=HALF, bits=False, large=_large(((130, 70), (70, 90)), ((3, 40, 50), (50,)))
+)(
     _products(
         ((3,), (3,)),
         ((2, 3), (3,)),

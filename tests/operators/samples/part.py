@@ -71,11 +71,15 @@ samples("dsplit", reference=np.dsplit)(table(calls((2, 2, 4), 2), calls((1, 2, 4
 def _windows(x: Any, dim: int, size: int, step: int) -> Any:
     if x.ndim == 0:
         return x.reshape(1)[:size]
-    return np.lib.stride_tricks.sliding_window_view(x, size, dim)[(slice(None),) * (dim % x.ndim) + (slice(None, None, step),)]
+    return np.lib.stride_tricks.sliding_window_view(x, size, dim)[
+        (slice(None),) * (dim % x.ndim) + (slice(None, None, step),)
+    ]
 
 
 samples("unfold", "unfold_copy", reference=_windows)(
-    table(calls((5,), 0, 2, 1), calls((5,), 0, 3, 2), calls((2, 4), -1, 2, 2), calls((3, 2), 0, 3, 1), calls((), 0, 1, 1))
+    table(
+        calls((5,), 0, 2, 1), calls((5,), 0, 3, 2), calls((2, 4), -1, 2, 2), calls((3, 2), 0, 3, 1), calls((), 0, 1, 1)
+    )
 )
 
 
@@ -137,7 +141,12 @@ def _as_strided_scatter(m: Maker) -> Iterator[Sample]:
 samples("narrow_copy", reference=narrowed)(table(calls((3,), 0, 1, 2), calls((2, 3), -1, 0, 2), calls((2, 3), 0, 2, 0)))
 
 
-@samples("resize_", strides=True, reshapes=True, reference=lambda x, size, **_: np.resize(x, size) if np.prod(size) <= x.size else x)
+@samples(
+    "resize_",
+    strides=True,
+    reshapes=True,
+    reference=lambda x, size, **_: np.resize(x, size) if np.prod(size) <= x.size else x,
+)
 def _resize(m: Maker) -> Iterator[Sample]:
     yield Sample((m(6), (2, 3)), derivatives=False)
     yield Sample((m(2, 3), (4,)), derivatives=False)

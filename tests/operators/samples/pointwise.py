@@ -219,9 +219,7 @@ def _smooth(op: Operator, s: Sample) -> bool:
     return bool(np.all(np.abs(quotient - np.round(quotient)) > 1e-3))
 
 
-def _samples(
-    m: Maker, op: Operator, count: int, numbers: list[str], domain: Any, calls: Any
-) -> Iterator[Sample]:
+def _samples(m: Maker, op: Operator, count: int, numbers: list[str], domain: Any, calls: Any) -> Iterator[Sample]:
     whole = _whole(m)
     if whole and op.name in DIVISIONS:
         domain = (domain[0], (1, 3))

@@ -100,8 +100,12 @@ samples("nansum", reference=over_dims(lambda x, **how: _sum(np.nan_to_num(x, pos
 )
 samples("mean", reference=over_dims(np.mean), large=large, tolerance=HALF)(with_dtype(reduced()))
 samples("nanmean", reference=over_dims(np.nanmean), tolerance=HALF)(with_dtype(reduced()))
-samples("all", reference=lambda x, dim=None, **how: x != 0 if dim == () else over_dims(np.all)(x, dim, **how))(reduced())
-samples("any", reference=lambda x, dim=None, **how: x != 0 if dim == () else over_dims(np.any)(x, dim, **how))(reduced())
+samples("all", reference=lambda x, dim=None, **how: x != 0 if dim == () else over_dims(np.all)(x, dim, **how))(
+    reduced()
+)
+samples("any", reference=lambda x, dim=None, **how: x != 0 if dim == () else over_dims(np.any)(x, dim, **how))(
+    reduced()
+)
 samples("amax", reference=over_dims(np.max), large=large)(without_ties(reduced(empty=False)))
 samples("amin", reference=over_dims(np.min), large=large)(without_ties(reduced(empty=False)))
 samples("count_nonzero", reference=_count)(

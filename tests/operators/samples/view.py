@@ -55,13 +55,20 @@ def sliced(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int =
 
 
 samples("alias", "alias_copy", reference=lambda x: x)(table(calls(()), calls((2, 3)), calls((0,))))
-samples("t", "t_copy", reshapes=True, reference=lambda x: x.T)(table(calls(()), calls((3,)), calls((2, 3)), calls((2, 0))))
+samples("t", "t_copy", reshapes=True, reference=lambda x: x.T)(
+    table(calls(()), calls((3,)), calls((2, 3)), calls((2, 0)))
+)
 samples("adjoint", reference=lambda x: np.swapaxes(x, -1, -2).conj() if x.ndim else x)(
     table(calls((2, 3)), calls((2, 3, 2)), calls((2, 0)))
 )
-samples("transpose", "transpose_copy", "swapaxes", "swapdims", reshapes=True, reference=lambda x, a, b: x if x.ndim == 0 else np.swapaxes(x, a, b))(
-    table(calls((), 0, -1), calls((3,), 0, 0), calls((2, 3), 0, 1), calls((2, 3, 4), -1, 0), calls((2, 0, 3), 1, 2))
-)
+samples(
+    "transpose",
+    "transpose_copy",
+    "swapaxes",
+    "swapdims",
+    reshapes=True,
+    reference=lambda x, a, b: x if x.ndim == 0 else np.swapaxes(x, a, b),
+)(table(calls((), 0, -1), calls((3,), 0, 0), calls((2, 3), 0, 1), calls((2, 3, 4), -1, 0), calls((2, 0, 3), 1, 2)))
 samples("movedim", "moveaxis", reference=lambda x, a, b: np.moveaxis(x, a, b) if x.ndim else x)(
     table(calls((2, 3), 0, 1), calls((2, 3, 4), (0, 1), (1, 2)), calls((2, 3, 4), -1, 0), calls((), 0, 0))
 )
@@ -71,7 +78,9 @@ samples("permute", "permute_copy", reference=lambda x, dims: np.transpose(x, dim
 samples("squeeze", "squeeze_copy", reshapes=True, reference=_squeeze)(
     table(calls((1, 3, 1)), calls((1, 3), 0), calls((2, 3), 1), calls((1, 3, 1), (0, -1)), calls((), 0), calls(()))
 )
-samples("unsqueeze", "unsqueeze_copy", reshapes=True, reference=np.expand_dims)(table(calls((), 0), calls((3,), 0), calls((2, 3), -1), calls((0,), 1)))
+samples("unsqueeze", "unsqueeze_copy", reshapes=True, reference=np.expand_dims)(
+    table(calls((), 0), calls((3,), 0), calls((2, 3), -1), calls((0,), 1))
+)
 samples("expand", "expand_copy", "broadcast_to", reference=lambda x, size: np.broadcast_to(x, size))(
     table(calls((), (2, 3)), calls((3,), (2, 3)), calls((2, 1), (2, 3)), calls((1, 0), (2, 0)))
 )
