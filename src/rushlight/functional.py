@@ -15,6 +15,7 @@ __all__ = [
     "atleast_2d",
     "atleast_3d",
     "broadcast_shapes",
+    "broadcast_tensors",
     "split",
 ]
 
@@ -45,6 +46,11 @@ def atleast_3d(*tensors: Any) -> Any:
     if len(tensors) == 1:
         return _C.atleast_3d(tensors[0])
     return _C.atleast_3d(tensors)
+
+
+def broadcast_tensors(*tensors: Any) -> Any:
+    """Return views of the tensors (given one by one or as a list) in the shape that they broadcast to."""
+    return _C._broadcast_tensors(_listed(tensors))
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Any:

@@ -215,6 +215,48 @@ bool equal_tensors(const Tensor& a, const Tensor& b) {
   return all_true(*pointwise(pointwise_op("eq"), {Operand(a), Operand(b)}));
 }
 
+/// Numbers around the edges, or, for negative amounts, less than what was there. The derivative takes away what was
+/// added: the same with all amounts negated.
+TensorRef constant_pad(const Tensor& t, const Dims& pad, const Scalar& value) {
+  check(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
+  int dims = pad.size() / 2;
+  check(dims <= t.ndim,
+        "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ", pad.size(),
+        " while the input has ", int(t.ndim), " dimensions.");
+  Dims sizes(t.sizes());
+  GradScope off(false);
+  TensorRef source(const_cast<Tensor*>(&t));
+  for (int i = 0; i < dims; ++i) {
+    int d = t.ndim - 1 - i;
+    std::int64_t before = pad[2 * i], after = pad[2 * i + 1];
+    sizes[d] += before + after;
+    check(sizes[d] >= 0, "The input size ", t.size(d), ", plus negative padding ", before, " and ", after,
+          ", resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
+    std::int64_t from = std::max<std::int64_t>(-before, 0), to = t.size(d) - std::max<std::int64_t>(-after, 0);
+    source = narrow(*source, d, std::min(from, t.size(d)), std::max<std::int64_t>(to - from, 0));
+  }
+  TensorRef out = full(sizes, value, t.dtype), window = out;
+  for (int i = 0; i < dims; ++i) {
+    int d = t.ndim - 1 - i;
+    window = narrow(*window, d, std::min(std::max<std::int64_t>(pad[2 * i], 0), sizes[d]), source->size(d));
+  }
+  copy_numbers(*window, *source);
+  out = alias(*out);
+  GradScope on(off.before);
+  Dims negated(pad);
+  for (auto& amount : negated) amount = -amount;
+  return record("ConstantPadNdBackward0", out, {&t}, {},
+                [negated](Vjp& v) { v.set(0, constant_pad(*v.grad(), negated, 0)); });
+}
+
+TensorList broadcast_all(const Tensors& tensors) {
+  Dims sizes;
+  for (const Tensor* t : tensors) sizes = broadcast_sizes(sizes, t->sizes());
+  TensorList out;
+  for (const Tensor* t : tensors) out.push_back(expand(*t, sizes));
+  return out;
+}
+
 #define RUSHLIGHT_FACTORY \
   "dtype? dtype=None, layout layout=None, device device=None, bool requires_grad=False, bool pin_memory=False"
 
@@ -236,6 +278,9 @@ const Define arrangements[] = {
     {"repeat_interleave(Tensor repeats, *, int? output_size=None)", &interleaved_indices, Function},
     {"eye(int n, *, " RUSHLIGHT_FACTORY ")", &eye_square, Function | Out | NoGradient, "The identity matrix."},
     {"eye(int n, int m, *, " RUSHLIGHT_FACTORY ")", &eye_rectangular, Function | Out | NoGradient},
+    {"constant_pad_nd(Tensor self, int[] pad, Scalar value=0)", &constant_pad, Function,
+     "A number around the edges, from the last dimension on; negative amounts cut off."},
+    {"_broadcast_tensors(Tensor[] tensors)", &broadcast_all, Function, "Views of one shape, by broadcasting."},
     {"equal(Tensor self, Tensor other)", &equal_tensors, Both | NoGradient,
      "Have two tensors the same shape and elements?"},
 };
