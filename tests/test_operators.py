@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -236,12 +236,17 @@ def derivable(name: str, limit: int = 24) -> Iterator[tuple[Sample, list[rushlig
             yield sample, inputs
 
 
+def filled_with(sample: Sample, inputs: Sequence[rushlight.Tensor]) -> Sample:
+    """The sample with other tensors for its first floating ones."""
+    following = iter(inputs)
+    return sample.map(lambda t: next(following, t) if floating(t) else t)
+
+
 def as_function(op: Operator, sample: Sample) -> Any:
     """The operator as a function of its sample's floating tensors."""
 
     def function(*inputs: rushlight.Tensor) -> Any:
-        following = iter(inputs)
-        filled = sample.map(lambda t: next(following, t) if floating(t) else t)
+        filled = filled_with(sample, inputs)
         if changes_first(op):
             filled.args = (filled.args[0].clone(), *filled.args[1:])
         results = [t for t in tensors(call(op, filled)) if t.dtype.is_floating_point]
@@ -377,8 +382,7 @@ def test_in_place_gradients_equal_functional(name: str) -> None:
             continue
         result.mul(result.detach() + 0.5).sum().backward()
         changing = leaves(inputs)
-        copies = iter([changing[0].clone(), *changing[1:]])
-        filled = sample.map(lambda t: next(copies, t) if floating(t) else t)
+        filled = filled_with(sample, [changing[0].clone(), *changing[1:]])
         after = in_place(op, filled)
         after.mul(after.detach() + 0.5).sum().backward()
         for a, b in zip(changing, functional):
@@ -536,7 +540,8 @@ def test_dimensions_out_of_range_are_refused(name: str) -> None:
     dtype = accepted(op)
     for sample in samples_of(name, dtype):
         for overload in op.overloads:
-            at = next((i for i, p in enumerate(overload.parameters) if p.name == "dim" and p.type == "int"), None)
+            found = [(i, p) for i, p in enumerate(overload.parameters) if p.name == "dim" and p.type == "int"]
+            at = found[0][0] if found and (found[0][1].default != "None" or "dim" in sample.kwargs) else None
             own = isinstance(sample.args[0], rushlight.Tensor) and sample.args[0].dim() == 2 if sample.args else False
             if at is None or not own:
                 continue

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import (  # noqa: F401  # noqa: F401
+from . import (  # noqa: F401
     automatic,
     chosen,
+    conv,
     copying,
     factory,
     index,
     join,
     loss,
     matmul,
+    norm,
     order,
     part,
     pointwise,

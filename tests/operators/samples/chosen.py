@@ -196,3 +196,12 @@ def _dist(m: Maker) -> Iterator[Sample]:
     for p in (2, 1, 0.5, 3, float("inf"), 0):
         yield Sample((m(2, 3), m(3), p), derivatives=p != 0)
     yield Sample((m(0), m(0)))
+
+
+@samples("equal", reference=lambda x, y: bool(x.shape == y.shape and (x == y).all()))
+def _equal(m: Maker) -> Iterator[Sample]:
+    for shape in SHAPES:
+        x = m(*shape)
+        yield Sample((x, x.clone()))
+        yield Sample((x, m(*shape)))
+    yield Sample((m(3), m(2)))

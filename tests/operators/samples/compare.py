@@ -76,7 +76,7 @@ def bits(result: Any) -> list[bytes]:
 
 
 class Unharmed:
-    """Remembers tensors, and says whether they are still as they were: numbers, shapes, strides, versions, gradients."""
+    """Remembers tensors, and says whether they are as they were: numbers, shapes, strides, versions, gradients."""
 
     def __init__(self, *values: Any) -> None:
         self.known: list[tuple[rushlight.Tensor, Any]] = []

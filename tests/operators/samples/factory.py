@@ -109,6 +109,17 @@ def _arange(m: Maker) -> Iterator[Sample]:
 @samples("linspace", reference=lambda a, b, n, dtype=None: np.linspace(a, b, n))
 def _linspace(m: Maker) -> Iterator[Sample]:
     dtype = {"dtype": getattr(rushlight, m.dtype)}
-    for numbers in ((0, 4, 5), (-3, 6, 4), (2, 2, 3), (1, 5, 1), (1, 5, 0)):
+    for numbers in ((0, 4, 5), (3, 6, 4), (2, 2, 3)):
         yield Sample(numbers, dtype)
+    if m.dtype != "bool":
+        for numbers in ((1, 5, 1), (1, 5, 0)):
+            yield Sample(numbers, dtype)
     yield Sample((0.0, 1.0, 5))
+
+
+@samples("eye", reference=lambda n, m=None, dtype=None: np.eye(n, m))
+def _eye(m: Maker) -> Iterator[Sample]:
+    dtype = {"dtype": getattr(rushlight, m.dtype)}
+    for numbers in ((3,), (2, 3), (0,), (3, 0)):
+        yield Sample(numbers, dtype)
+    yield Sample((2,))

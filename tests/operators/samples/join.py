@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from .sample import Maker, Sample, samples
+from .view import calls, table
 
 
 @samples(
@@ -32,3 +34,36 @@ def _stack(m: Maker) -> Iterator[Sample]:
     yield Sample(([m(2, 3), m(2, 3)], 1))
     yield Sample(((m(2, 3),),), {"dim": -1})
     yield Sample(([m(0), m(0)],))
+
+
+# ---- other orders and repetitions
+
+samples("flip", reference=lambda x, dims: np.flip(x, dims))(
+    table(calls((3,), (0,)), calls((2, 3), (0, 1)), calls((2, 3), (-1,)), calls((0, 2), (0,)), calls((2, 3), ()))
+)
+samples("fliplr", reference=np.fliplr)(table(calls((2, 3)), calls((2, 0))))
+samples("flipud", reference=np.flipud)(table(calls((2, 3)), calls((3,))))
+samples("rot90", reference=lambda x, k=1, dims=(0, 1): np.rot90(x, k, dims))(
+    table(calls((2, 3)), calls((2, 3), 2), calls((2, 3), -1), calls((2, 3, 2), 1, (1, 2)))
+)
+samples("roll", reference=lambda x, shifts, dims=(): np.roll(x, shifts, dims or None))(
+    table(calls((4,), 1), calls((2, 3), 2), calls((2, 3), -1, 1), calls((2, 3), (1, 2), (0, 1)), calls((0,), 1, 0))
+)
+samples("repeat", "tile", reference=np.tile)(
+    table(calls((3,), (2,)), calls((2, 3), (1, 2)), calls((3,), (2, 1, 2)), calls((2,), (0,)))
+)
+samples("tril", reference=np.tril)(table(calls((3, 3)), calls((2, 3), 1), calls((2, 3, 2), -1), calls((0, 2))))
+samples("triu", reference=np.triu)(table(calls((3, 3)), calls((2, 3), 1), calls((2, 3, 2), -1), calls((0, 2))))
+
+
+@samples("repeat_interleave", reference=lambda x, n=None, dim=None: _interleaved(x, n, dim))
+def _repeat_interleave(m: Maker) -> Iterator[Sample]:
+    yield Sample((m(3), 2))
+    yield Sample((m(2, 3), 2, 1))
+    yield Sample((m(2, 3), m.index(2, below=3), 0))
+    yield Sample((m(2, 3), m.index(1, below=3), 1))
+    yield Sample((m.index(3, below=3),))
+
+
+def _interleaved(x: Any, n: Any, dim: Any) -> Any:
+    return np.repeat(np.arange(len(x)), x) if n is None else np.repeat(x, n, dim)

@@ -1,4 +1,4 @@
-"""Samples of the declared operators: made from their parameters, with domains and NumPy's functions where names differ."""
+"""Samples of the declared operators: made from their parameters, with domains, held to NumPy's functions."""
 
 from __future__ import annotations
 
