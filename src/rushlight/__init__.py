@@ -18,7 +18,9 @@ globals().update({name: getattr(_C, name) for name in _private if hasattr(_C, na
 from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are written in Python)
 from ._creation import *  # noqa: F403  # isort: skip
 from .functional import *  # noqa: F403  # isort: skip
-from .operators.norm import *  # noqa: F403  # isort: skip
+from .operators.calculus import *  # noqa: F403  # isort: skip
+from .operators.reduction import *  # noqa: F403  # isort: skip
+from .operators.sorting import *  # noqa: F403  # isort: skip
 from .operators.contract import *  # noqa: F403  # isort: skip
 from ._tensor_str import set_printoptions as set_printoptions
 from .autograd.grad_mode import enable_grad as enable_grad
