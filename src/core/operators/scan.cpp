@@ -140,11 +140,11 @@ TensorRef diff(const Tensor& t, std::int64_t n, std::int64_t dim_, const Tensor*
   check(t.ndim >= 1, "diff expects input to be at least one-dimensional");
   int dim = wrap_dim(dim_, t.ndim);
   for (const Tensor* more : {prepend, append}) check(!more || more->ndim == t.ndim, "diff expects prepend or append to be the same dimension as input");
+  if (n == 0) return clone(t);
   TensorRef x(const_cast<Tensor*>(&t));
   if (prepend) x = cat({prepend, x.get()}, dim);
   if (append) x = cat({x.get(), append}, dim);
   static PointwiseOp& differ = pointwise_op("logical_xor");
-  if (n == 0) return clone(*x);
   for (; n > 0; --n) {
     std::int64_t left = std::max<std::int64_t>(x->size(dim) - 1, 0);
     TensorRef later = narrow(*x, dim, x->size(dim) - left, left), earlier = narrow(*x, dim, 0, left);

@@ -92,7 +92,7 @@ def _gradient_along(y: Tensor, spacing: float | Tensor, dim: int, edge_order: in
 def gradient(
     input: Tensor,
     *,
-    spacing: float | Tensor | Sequence[float] | Sequence[Tensor] = 1,
+    spacing: float | Tensor | Sequence[float] | Sequence[Tensor] | None = None,
     dim: int | Sequence[int] | None = None,
     edge_order: int = 1,
 ) -> tuple[Tensor, ...]:
@@ -103,6 +103,8 @@ def gradient(
     """
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
     dims = [d % input.dim() if -input.dim() <= d < input.dim() else d for d in dims]
+    if spacing is None:
+        spacing = 1
     one = isinstance(spacing, int | float) or (isinstance(spacing, Tensor) and spacing.dim() == 0)
     spacings = [spacing] * len(dims) if one else [spacing] if isinstance(spacing, Tensor) else list(spacing)
     if edge_order not in (1, 2):
