@@ -18,7 +18,9 @@ globals().update({name: getattr(_C, name) for name in _private if hasattr(_C, na
 from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are written in Python)
 from ._creation import *  # isort: skip
 from .functional import *  # isort: skip
-from .operators.norm import *  # isort: skip
+from .operators.calculus import *  # isort: skip
+from .operators.reduction import *  # isort: skip
+from .operators.sorting import *  # isort: skip
 from .operators.contract import *  # isort: skip
 from ._tensor_str import set_printoptions as set_printoptions
 from .autograd.grad_mode import enable_grad as enable_grad

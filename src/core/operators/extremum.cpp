@@ -5,17 +5,8 @@
 #include "operators/registry.h"
 
 namespace rushlight {
-namespace {
 
-/// The extremes in the input's type, without history.
-TensorRef extreme(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, const char* operation) {
-  TensorRef out = folded(kind, t, r, keepdim, operation);
-  return out->dtype == t.dtype ? out : cast(*out, t.dtype);
-}
-
-/// The gradient of an extreme, shared evenly among the elements that equal it. Where it is a NaN, `nans` share it, or
-/// else it is NaN for the whole line (as for amax and amin).
-TensorRef shared(const Tensor& g, const Tensor& x, const Tensor& result, const Reduced& r, bool nans) {
+TensorRef evenly_shared(const Tensor& g, const Tensor& x, const Tensor& result, const Reduced& r, bool nans) {
   TensorRef mask, count, kept = restored(result, r.kept_sizes);
   {
     GradScope off(false);
@@ -26,6 +17,14 @@ TensorRef shared(const Tensor& g, const Tensor& x, const Tensor& result, const R
   return mul(div(restored(g, r.kept_sizes), count), mask);
 }
 
+namespace {
+
+/// The extremes in the input's type, without history.
+TensorRef extreme(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, const char* operation) {
+  TensorRef out = folded(kind, t, r, keepdim, operation);
+  return out->dtype == t.dtype ? out : cast(*out, t.dtype);
+}
+
 /// amax, amin, and max and min over all.
 TensorRef shared_extreme(FoldKind kind, const char* node, const Tensor& t, IntSpan dims, bool keepdim,
                          const char* operation, bool nans) {
@@ -33,7 +32,7 @@ TensorRef shared_extreme(FoldKind kind, const char* node, const Tensor& t, IntSp
   r.refuse_empty(t, dims, operation);
   TensorRef out = extreme(kind, t, r, keepdim, operation);
   return record(node, out, {&t}, {save_in(t, 0), save_out(out)},
-                [r, nans](Vjp& v) { v.set(0, shared(*v.grad(), *v.saved(0), *v.saved(1), r, nans)); });
+                [r, nans](Vjp& v) { v.set(0, evenly_shared(*v.grad(), *v.saved(0), *v.saved(1), r, nans)); });
 }
 
 /// The places of the extremes along one dimension; `values` have the shape of the result.
@@ -93,7 +92,7 @@ Pair aminmax(const Tensor& t, std::optional<std::int64_t> dim, bool keepdim) {
     TensorRef g;
     for (int i = 0; i < 2; ++i)
       if (v.grad(i)) {
-        TensorRef part = shared(*v.grad(i), *v.saved(0), *v.saved(1 + i), r, false);
+        TensorRef part = evenly_shared(*v.grad(i), *v.saved(0), *v.saved(1 + i), r, false);
         g = g ? add(*g, *part) : part;
       }
     v.set(0, g);

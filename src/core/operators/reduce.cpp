@@ -2,6 +2,7 @@
 
 #include "operators/operators.h"
 #include "operators/registry.h"
+#include "operators/scan.h"
 
 namespace rushlight {
 
@@ -92,6 +93,36 @@ TensorRef mean(const Tensor& t, IntSpan dims, bool keepdim, std::optional<DType>
                 });
 }
 
+namespace {
+
+/// The product along one dimension. An element's derivative is the product of all others, made without dividing.
+TensorRef product(const char* node, const Tensor& x, const Reduced& r, bool keepdim, IntSpan lines, int dim) {
+  return record(node, total(FoldKind::Prod, x, r, keepdim, x.dtype, "prod"), {&x}, {save_in(x, 0)},
+                [kept = r.kept_sizes, lines = Dims(lines), dim](Vjp& v) {
+                  TensorRef t = v.saved(0), g = restored(*v.grad(), kept);
+                  if (t->numel == 0) return v.set(0, zeros_like(*t));
+                  if (t->ndim == 0) return v.set(0, g);
+                  TensorRef x = reshape(*t, lines),
+                            others = mul(exclusive_products(*x, dim, false), exclusive_products(*x, dim, true));
+                  v.set(0, mul(g, reshape(*others, t->sizes())));
+                });
+}
+
+}  // namespace
+
+TensorRef prod(const Tensor& t, std::int64_t dim_, bool keepdim, std::optional<DType> dtype) {
+  TensorRef x = cast(t, total_type(t, dtype));
+  int dim = wrap_dim(dim_, t.ndim);
+  std::int64_t dims[] = {dim};
+  return product("ProdBackward1", *x, Reduced(*x, dims), keepdim, x->sizes(), dim);
+}
+
+TensorRef prod(const Tensor& t, std::optional<DType> dtype) {
+  TensorRef x = cast(t, total_type(t, dtype));
+  std::int64_t flat[] = {x->numel};
+  return product("ProdBackward0", *x, Reduced(*x, {}), false, flat, 0);
+}
+
 bool all_true(const Tensor& t) {
   Reduced r(t, {});
   return *folded(FoldKind::All, t, r, false, "all")->read_as<bool>();
@@ -113,6 +144,11 @@ TensorRef sum_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim
 TensorRef mean_all(const Tensor& t, std::optional<DType> dtype) { return mean(t, {}, false, dtype); }
 TensorRef mean_dims(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
   return mean(t, dims_of(dim), keepdim, dtype);
+}
+
+TensorRef prod_all(const Tensor& t, std::optional<DType> dtype) { return prod(t, dtype); }
+TensorRef prod_dim(const Tensor& t, std::int64_t dim, bool keepdim, std::optional<DType> dtype) {
+  return prod(t, dim, keepdim, dtype);
 }
 
 TensorRef nansum(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
@@ -159,6 +195,8 @@ const Define reductions[] = {
     {"sum(Tensor self, int[]? dim, bool keepdim=False, *, dtype? dtype=None)", &sum_dims, Both | Out},
     {"mean(Tensor self, *, dtype? dtype=None)", &mean_all, Both | Out, "The mean of all elements, or over dimensions."},
     {"mean(Tensor self, int[]? dim, bool keepdim=False, *, dtype? dtype=None)", &mean_dims, Both | Out},
+    {"prod(Tensor self, *, dtype? dtype=None)", &prod_all, Both, "The product of all elements, or along a dimension."},
+    {"prod(Tensor self, int dim, bool keepdim=False, *, dtype? dtype=None)", &prod_dim, Both | Out},
     {"nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", &nansum, Both | Out,
      "The sum over dimensions of what is not NaN."},
     {"nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)", &nanmean, Both | Out,

@@ -37,6 +37,9 @@ TensorRef folded(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim,
 
 TensorRef sum(const Tensor& t, IntSpan dims, bool keepdim = false, std::optional<DType> dtype = {});
 TensorRef mean(const Tensor& t, IntSpan dims, bool keepdim = false, std::optional<DType> dtype = {});
+/// (sum |x|^p)^(1/p); p may be 0 or infinite (vector_norm.cpp).
+TensorRef vector_norm(const Tensor& t, double p, IntSpan dims, bool keepdim = false, std::optional<DType> dtype = {});
+
 /// Over one dimension.
 TensorRef prod(const Tensor& t, std::int64_t dim, bool keepdim = false, std::optional<DType> dtype = {});
 TensorRef prod(const Tensor& t, std::optional<DType> dtype = {});

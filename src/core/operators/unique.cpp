@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/bins.h"
+#include "operators/extremum.h"
 #include "operators/line.h"
 #include "operators/reduce.h"
 #include "operators/registry.h"
@@ -18,7 +19,11 @@ std::tuple<TensorRef, TensorRef, TensorRef> distinct(const Tensor& t, bool conse
                                                      bool wants_counts, std::optional<std::int64_t> dim_) {
   GradScope off(false);
   TensorRef rows = detach(t);
+  check_index(!dim_ || t.ndim, "Dimension specified as ", dim_.value_or(0), " but tensor has no dimensions");
   int dim = dim_ ? wrap_dim(*dim_, t.ndim) : 0;
+  for (int d = 0; dim_ && d < t.ndim; ++d)
+    check(d == dim || t.size(d) != 0,
+          "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   if (dim_ && t.ndim) rows = transpose(*rows, 0, dim);
   rows = packed(*rows);
   std::int64_t n = dim_ ? (t.ndim ? rows->size(0) : 1) : rows->numel, width = dim_ && n ? rows->numel / n : 1;
@@ -70,16 +75,15 @@ TensorRef search(const Tensor& sequence, const Tensor& values, const Tensor* sor
   std::int64_t rows = sequence.ndim > 1 ? boundaries->numel / std::max<std::int64_t>(n, 1) : 1;
   std::int64_t each = rows ? wanted->numel / rows : 0;
   if (each == 0) return out;
-  visit_sortable(type, "searchsorted", [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>)
-      for (std::int64_t r = 0; r < rows; ++r) {
-        auto* by = order ? order->read_as<std::int64_t>() + r * n : nullptr;
-        auto *at = boundaries->read_as<T>() + r * n, *of = wanted->read_as<T>() + r * each;
-        if (int32)
-          search_sorted<T>(at, n, by, of, each, right, out->write_as<std::int32_t>() + r * each);
-        else
-          search_sorted<T>(at, n, by, of, each, right, out->write_as<std::int64_t>() + r * each);
-      }
+  visit_numbers(type, "searchsorted", [&]<class T>() {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      auto* by = order ? order->read_as<std::int64_t>() + r * n : nullptr;
+      auto *at = boundaries->read_as<T>() + r * n, *of = wanted->read_as<T>() + r * each;
+      if (int32)
+        search_sorted<T>(at, n, by, of, each, right, out->write_as<std::int32_t>() + r * each);
+      else
+        search_sorted<T>(at, n, by, of, each, right, out->write_as<std::int64_t>() + r * each);
+    }
   });
   return out;
 }
@@ -120,8 +124,7 @@ TensorRef searchsorted_number(const Tensor& sequence, const Scalar& value, bool 
                       sorter);
 }
 TensorRef bucketize(const Tensor& t, const Tensor& boundaries, bool int32, bool right) {
-  check(boundaries.ndim == 1, "bucketize: boundaries tensor must be 1 dimension, but got dim(", int(boundaries.ndim),
-        ")");
+  check(boundaries.ndim == 1, "boundaries tensor must be 1 dimension, but got dim(", int(boundaries.ndim), ")");
   return search(boundaries, t, nullptr, int32, right);
 }
 TensorRef bucketize_number(const Scalar& value, const Tensor& boundaries, bool int32, bool right) {
@@ -129,29 +132,27 @@ TensorRef bucketize_number(const Scalar& value, const Tensor& boundaries, bool i
 }
 
 TensorRef histc(const Tensor& t, std::int64_t bins, const Scalar& min, const Scalar& max) {
-  check(is_floating(t.dtype), "\"histogram_cpu\" not implemented for '", info(t.dtype).scalar_name, "'");
   check(bins > 0, "torch.histc(): bins must be > 0, but got ", bins);
+  double low = min.to_double(), high = max.to_double();
+  check(low <= high, "torch.histc: max must be larger than min");
   TensorRef x = packed(*detach(t)), counts = zeros(Dims{bins}, DType::Int64);
-  visit_dtype(t.dtype, [&]<class T>() {
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Half> ||
-                  std::is_same_v<T, BFloat16>) {
-      double low = min.to_double(), high = max.to_double();
-      auto* p = x->read_as<T>();
-      if (low == high && x->numel) {
-        auto [least, most] = std::minmax_element(p, p + x->numel, [](T a, T b) { return float(a) < float(b); });
-        low = double(*least), high = double(*most);
-      }
-      if (low == high) low -= 1, high += 1;
-      check(std::isfinite(low) && std::isfinite(high), "range of [", low, ", ", high, "] is not finite");
-      check(low < high, "torch.histc: max must be larger than min");
-      count_in_parts<T>(p, x->numel, bins, T(low), T(high), counts->write_as<std::int64_t>());
+  visit_floating(t.dtype, "histc", [&]<class T>() {
+    auto* p = x->read_as<T>();
+    if (low == high && x->numel) {
+      low = item(*amin(*x, {})).to_double();
+      high = item(*amax(*x, {})).to_double();
     }
+    if (low == high) low -= 1, high += 1;
+    check(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", low, ", ", high, "] is not finite");
+    count_in_parts<T>(p, x->numel, bins, T(low), T(high), counts->write_as<std::int64_t>());
   });
   return cast(*counts, t.dtype);
 }
 
 TensorRef bincount(const Tensor& t, const Tensor* weights, std::int64_t minlength) {
-  check(t.ndim == 1 && category(t.dtype) == 1, "bincount only supports 1-d non-negative integral inputs.");
+  if (!is_integral(t.dtype))
+    fail(ErrorKind::NotImplemented, "\"bincount\" not implemented for '", info(t.dtype).scalar_name, "'");
+  check(t.ndim == 1, "bincount only supports 1-d non-negative integral inputs.");
   check(minlength >= 0, "minlength should be >= 0");
   check(!weights || equal(weights->sizes(), t.sizes()), "weights should be 1-d and have the same length as input");
   TensorRef x = packed(t), out;

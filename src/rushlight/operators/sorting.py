@@ -1,4 +1,4 @@
-"""``torch.norm`` and ``torch.unique``: the calls whose arguments choose among operators of the core."""
+"""Distinct elements and membership, composed of operators of the core."""
 
 from __future__ import annotations
 
@@ -6,32 +6,9 @@ from typing import Any
 
 from .. import _C
 
-__all__ = ["norm", "unique", "unique_consecutive"]
+__all__ = ["isin", "unique", "unique_consecutive"]
 
 Tensor = _C.Tensor
-
-
-def norm(
-    input: Tensor,
-    p: float | str | None = "fro",
-    dim: int | tuple[int, ...] | list[int] | None = None,
-    keepdim: bool = False,
-    out: Tensor | None = None,
-    dtype: Any = None,
-) -> Tensor:
-    """Return the p-norm of ``input`` over ``dim`` (all elements where None): ``(sum |x|^p)^(1/p)``.
-
-    ``p``: a number, inf, -inf, 0 or "fro" (the same as 2). "nuc", the sum of singular values, raises
-    NotImplementedError. The gradient at a norm of 0 is 0.
-    """
-    if isinstance(p, str):
-        if p == "nuc":
-            raise NotImplementedError("rushlight has no nuclear norm (torch.norm with p='nuc')")
-        if p != "fro":
-            raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
-    order = 2 if p is None or p == "fro" else p
-    dims = [dim] if isinstance(dim, int) else dim
-    return _C.linalg_vector_norm(input, order, dims, keepdim, dtype=dtype, out=out)
 
 
 def _chosen(parts: tuple[Tensor, Tensor, Tensor], inverse: bool, counts: bool) -> Any:
@@ -62,5 +39,27 @@ def unique_consecutive(
     return _chosen(_C._unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
 
 
-for _function in (norm, unique, unique_consecutive):
+def isin(
+    elements: Tensor | float, test_elements: Tensor | float, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
+    """Return for each element whether it equals one of ``test_elements`` (or none of them, with ``invert``).
+
+    ``assume_unique`` is a promise that is not needed. NaN equals nothing. Two numbers: ValueError.
+    """
+    if not isinstance(elements, Tensor):
+        if not isinstance(test_elements, Tensor):
+            raise ValueError("isin(): one of elements and test_elements must be a Tensor")
+        found = (test_elements == elements).any()
+    elif not isinstance(test_elements, Tensor):
+        found = elements == test_elements
+    elif test_elements.numel() == 0:
+        found = _C.zeros(elements.shape, dtype=_C.bool)
+    else:
+        ordered = test_elements.detach().flatten().sort()[0]
+        places = _C.searchsorted(ordered, elements.detach()).clamp(max=ordered.numel() - 1)
+        found = ordered[places] == elements
+    return ~found if invert else found
+
+
+for _function in (unique, unique_consecutive):
     setattr(Tensor, _function.__name__, _function)
