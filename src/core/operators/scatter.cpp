@@ -12,7 +12,7 @@ namespace {
 
 /// The index as int64; refuses other types.
 TensorRef as_index(const char* name, const Tensor& index) {
-  check(index.dtype == DType::Int64 || index.dtype == DType::Int32, name, "(): Expected dtype int32/int64 for index");
+  check(index.dtype == DType::Int64 || index.dtype == DType::Int32 || index.numel == 0, name, "(): Expected dtype int32/int64 for index");
   GradScope off(false);
   return cast(index, DType::Int64);
 }
