@@ -75,8 +75,8 @@ TensorRef nonzero_static(const Tensor& t, std::int64_t size, std::int64_t fill_v
 
 const Define places[] = {
     {"nonzero(Tensor self, *, bool as_tuple=False)", &nonzero_op, Both | Out | NoGradient, "The positions of what is not zero, one row each; as_tuple: one vector per dimension."},
-    {"argwhere(Tensor self)", &nonzero, Both, "The positions of what is not zero, one row each."},
-    {"nonzero_static(Tensor self, *, int size, int fill_value=-1)", &nonzero_static, Both | Out, "The first `size` positions of what is not zero; rows that are missing hold fill_value."},
+    {"argwhere(Tensor self)", &nonzero, Both | NoGradient, "The positions of what is not zero, one row each."},
+    {"nonzero_static(Tensor self, *, int size, int fill_value=-1)", &nonzero_static, Both | Out | NoGradient, "The first `size` positions of what is not zero; rows that are missing hold fill_value."},
 };
 
 }  // namespace

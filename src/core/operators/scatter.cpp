@@ -443,6 +443,8 @@ TensorRef take_along_dim(const Tensor& t, const Tensor& index, std::optional<std
   }
   TensorRef x = equal(t.sizes(), t_sizes) ? TensorRef(const_cast<Tensor*>(&t)) : expand(t, t_sizes);
   TensorRef at = equal(index.sizes(), index_sizes) ? TensorRef(const_cast<Tensor*>(&index)) : expand(index, index_sizes);
+  check(size_along(t, dim) != 0 || at->numel == 0, "ZeroDivisionError");
+  if (at->numel) at = named("remainder", {Operand(at), Operand(Scalar(size_along(t, dim)))});  // places beyond the ends go round
   return gather(*x, dim, *at);
 }
 
