@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,9 +15,13 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "block_diag",
     "broadcast_shapes",
     "broadcast_tensors",
+    "cartesian_prod",
+    "meshgrid",
     "split",
+    "unravel_index",
 ]
 
 
@@ -50,7 +55,42 @@ def atleast_3d(*tensors: Any) -> Any:
 
 def broadcast_tensors(*tensors: Any) -> Any:
     """Return views of the tensors (given one by one or as a list) in the shape that they broadcast to."""
-    return _C._broadcast_tensors(_listed(tensors))
+    return _C.broadcast_tensors(_listed(tensors))
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Return the matrix with the tensors (of two dimensions at most) along its diagonal, zeros elsewhere."""
+    return _C.block_diag(tensors)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Return all combinations of one element of each vector, one row each."""
+    return _C.cartesian_prod(tensors)
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
+    """Return the coordinates of a grid: a view per vector, which varies along its own dimension.
+
+    ``indexing`` "ij" gives dimension i to vector i; "xy" exchanges the first two dimensions.
+    """
+    return _C.meshgrid(_listed(tensors), indexing=indexing)
+
+
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Return the coordinates, one tensor per dimension, of elements numbered in row-major order in ``shape``.
+
+    TypeError for indices that are not integers, ValueError for a negative size.
+    """
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype is _C.bool:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = _C.Size([shape] if isinstance(shape, int) else shape)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+    if not sizes:
+        return ()
+    steps = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    scaled = indices.unsqueeze(-1).floor_divide(_C._tensor_from_data(steps, _C.int64, True, None))
+    return scaled.remainder(_C._tensor_from_data(list(sizes), _C.int64, True, None)).unbind(-1)
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Any:

@@ -1,49 +1,41 @@
-// The same elements in other places: flipped, rolled, repeated, one side of a diagonal; and the identity matrix.
+// The same numbers in another order, or repeated.
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/loop.h"
-#include "kernels/nest.h"
-#include "kernels/parallel.h"
-#include "operators/join.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
+#include "operators/view_form.h"
+#include "tensor/format.h"
 
 namespace rushlight {
 namespace {
 
-TensorRef flip(const Tensor& t, const Dims& dims) {
-  std::uint64_t mask = 0;
-  for (auto d : dims) {
-    int w = wrap_dim(d, t.ndim);
-    check(!((mask >> w) & 1), "dim ", w, " appears multiple times in the list of dims");
-    mask |= std::uint64_t(1) << w;
-  }
-  TensorRef out = empty(t.sizes(), t.dtype);
-  if (t.numel) {
-    Dims from(t.strides());
-    std::int64_t start = 0, item = t.item_size();
-    for (int i = 0; i < t.ndim; ++i)
-      if ((mask >> i) & 1) {
-        start += (t.size(i) - 1) * from[i];
-        from[i] = -from[i];
-      }
-    const std::int64_t* strides[2] = {from.data(), out->strides().data()};
-    std::int64_t items[2] = {item, item};
-    char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(t.read())) + start * item,
-                     reinterpret_cast<char*>(out->write())};
-    Nest nest(t.sizes(), strides, items, 2);
-    LoopFunction copy = cast_loop(t.dtype, t.dtype);
-    parallel_for(nest.numel, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
-      nest.run(base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
-        std::intptr_t count = n, s[2] = {steps[0], steps[1]};
-        copy(p, &count, s, nullptr);
-      });
-    });
-  }
-  return record("FlipBackward0", out, {&t}, {}, [dims](Vjp& v) { v.set(0, flip(*v.grad(), dims)); });
+TensorRef borrowed(const Tensor& t) { return TensorRef(const_cast<Tensor*>(&t)); }
+
+/// A window of the storage that no one follows: what kernels copy from and to.
+TensorRef raw_window(const Tensor& t, IntSpan sizes, IntSpan strides, std::int64_t offset) {
+  return make_tensor(Ref<Storage>(t.storage), t.dtype, sizes, strides, offset);
 }
 
+TensorRef flipped(const Tensor& t, std::uint64_t mask) {
+  TensorRef out = empty_like(t, t.dtype);
+  if (t.numel == 0) return out;
+  Dims strides(t.strides());
+  std::int64_t offset = t.offset;
+  for (int i = 0; i < t.ndim; ++i)
+    if ((mask >> i) & 1) {
+      offset += (t.size(i) - 1) * strides[i];
+      strides[i] = -strides[i];
+    }
+  copy_numbers(*out, *raw_window(t, t.sizes(), strides, offset));
+  return out;
+}
+
+TensorRef flip(const Tensor& t, const Dims& dims) {
+  TensorRef out = flipped(t, dim_mask(dims, t.ndim));
+  if (!is_differentiable(t.dtype)) return out;
+  return record("FlipBackward0", out, {&t}, {}, [dims](Vjp& v) { v.set(0, flip(*v.grad(), dims)); });
+}
 TensorRef fliplr(const Tensor& t) {
   check(t.ndim >= 2, "Input must be >= 2-d.");
   return flip(t, Dims{1});
@@ -53,24 +45,44 @@ TensorRef flipud(const Tensor& t) {
   return flip(t, Dims{0});
 }
 
+/// Along one dimension: the last `shift` elements come first.
+TensorRef rolled(const Tensor& t, std::int64_t shift, int dim) {
+  MemoryFormat format = suggested_format(t);
+  TensorRef out = empty_strided(t.sizes(), format_strides(t.sizes(), format), t.dtype);
+  std::int64_t n = t.size(dim);
+  if (t.numel == 0) return out;
+  shift = (shift % n + n) % n;
+  Dims sizes(t.sizes());
+  auto move = [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    if (count == 0) return;
+    sizes[dim] = count;
+    TensorRef place = raw_window(*out, sizes, out->strides(), to * out->stride(dim));
+    copy_numbers(*place, *raw_window(t, sizes, t.strides(), t.offset + from * t.stride(dim)));
+  };
+  move(0, shift, n - shift);
+  move(n - shift, 0, shift);
+  return out;
+}
+
 TensorRef roll(const Tensor& t, const Dims& shifts, const Dims& dims) {
+  check(!shifts.empty(), "`shifts` required");
+  TensorRef out;
   if (dims.empty()) {
     check(shifts.size() == 1, "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:0");
-    return reshape(*roll(*reshape(t, Dims{-1}), shifts, Dims{0}), t.sizes());
+    TensorRef x = packed(t), line = raw_window(*x, Dims{x->numel}, Dims{1}, x->offset);
+    TensorRef moved = rolled(*line, shifts[0], 0);
+    out = raw_window(*moved, t.sizes(), contiguous_strides(t.sizes()), 0);
+  } else {
+    check(shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),
+          ", dims:", dims.size());
+    check_index(t.ndim > 0, "Dimension specified as ", dims[0], " but tensor has no dimensions");
+    out = borrowed(t);
+    for (int i = 0; i < dims.size(); ++i) out = rolled(*out, shifts[i], wrap_dim(dims[i], t.ndim));
   }
-  check(shifts.size() == dims.size(), "shifts and dimensions must align. shifts: ", shifts.size(),
-        ", dims:", dims.size());
-  TensorRef x = clone(t);
-  for (int i = 0; i < dims.size(); ++i) {
-    int dim = wrap_dim(dims[i], t.ndim);
-    std::int64_t n = t.ndim ? t.size(dim) : 0;
-    if (n == 0) continue;
-    std::int64_t by = (shifts[i] % n + n) % n;
-    if (by == 0) continue;
-    TensorRef head = narrow(*x, dim, n - by, by), tail = narrow(*x, dim, 0, n - by);
-    x = cat({head.get(), tail.get()}, dim);
-  }
-  return x;
+  if (!is_differentiable(t.dtype)) return out;
+  Dims back(shifts);
+  for (auto& s : back) s = -s;
+  return record("RollBackward0", out, {&t}, {}, [back, dims](Vjp& v) { v.set(0, roll(*v.grad(), back, dims)); });
 }
 
 TensorRef rot90(const Tensor& t, std::int64_t k, const Dims& dims) {
@@ -78,212 +90,227 @@ TensorRef rot90(const Tensor& t, std::int64_t k, const Dims& dims) {
   check(t.ndim >= 2, "expected total dims >= 2, but got total dims = ", int(t.ndim));
   int a = wrap_dim(dims[0], t.ndim), b = wrap_dim(dims[1], t.ndim);
   check(a != b, "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
-  switch ((k % 4 + 4) % 4) {
-    case 1:
-      return transpose(*flip(t, Dims{b}), a, b);
-    case 2:
-      return flip(t, Dims{a, b});
-    case 3:
-      return flip(*transpose(t, a, b), Dims{b});
-    default:
-      return clone(t);
+  std::int64_t quarter = (k % 4 + 4) % 4;
+  auto bit = [](int d) { return std::uint64_t(1) << d; };
+  TensorRef out;
+  if (quarter == 0) {
+    out = empty(t.sizes(), t.dtype);
+    copy_numbers(*out, t);
+  } else {
+    out = flipped(t, quarter == 1 ? bit(b) : quarter == 2 ? bit(a) | bit(b) : bit(a));
   }
+  if (quarter % 2) {
+    Dims sizes(out->sizes()), strides(out->strides());
+    std::swap(sizes[a], sizes[b]);
+    std::swap(strides[a], strides[b]);
+    out = raw_window(*out, sizes, strides, 0);
+  }
+  if (!is_differentiable(t.dtype)) return out;
+  return record("Rot90Backward0", out, {&t}, {},
+                [quarter, dims](Vjp& v) { v.set(0, rot90(*v.grad(), -quarter, dims)); });
 }
 
-/// Keeps what lies below (above) the diagonal, zeros elsewhere.
-TensorRef triangle(const char* name, const Tensor& t, std::int64_t diagonal, bool lower) {
-  check(t.ndim >= 2, lower ? "tril" : "triu", ": input tensor must have at least 2 dimensions");
-  TensorRef out = packed(t);
-  if (out.get() == &t) out = copy_of(t);
-  std::int64_t rows = t.size(t.ndim - 2), cols = t.size(t.ndim - 1), item = t.item_size();
-  if (t.numel) {
-    std::byte* base = out->write();
-    parallel_for(out->numel / cols, std::max<std::int64_t>(1, (1 << 15) / cols),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t r = begin; r < end; ++r) {
-                     std::int64_t edge = std::clamp<std::int64_t>(r % rows + diagonal + (lower ? 1 : 0), 0, cols);
-                     std::byte* row = base + r * cols * item;
-                     if (lower)
-                       std::memset(row + edge * item, 0, std::size_t((cols - edge) * item));
-                     else
-                       std::memset(row, 0, std::size_t(edge * item));
-                   }
-                 });
-  }
-  return record(name, out, {&t}, {},
-                [name, diagonal, lower](Vjp& v) { v.set(0, triangle(name, *v.grad(), diagonal, lower)); });
-}
-TensorRef tril(const Tensor& t, std::int64_t diagonal) { return triangle("TrilBackward0", t, diagonal, true); }
-TensorRef triu(const Tensor& t, std::int64_t diagonal) { return triangle("TriuBackward0", t, diagonal, false); }
+// ---- repeated
 
-/// Each dimension doubled into (repeats, size), expanded, and folded again.
+/// Repetitions as dimensions of their own: (r0, s0, r1, s1, ...).
+Dims paired(IntSpan repeats, IntSpan sizes) {
+  Dims out;
+  std::size_t lead = repeats.size() - sizes.size();
+  for (std::size_t i = 0; i < repeats.size(); ++i) {
+    out.push_back(repeats[i]);
+    out.push_back(i < lead ? 1 : sizes[i - lead]);
+  }
+  return out;
+}
+
 TensorRef repeat(const Tensor& t, const Dims& repeats) {
-  int n = repeats.size(), lead = n - t.ndim;
-  check(lead >= 0, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
-  Dims apart, wide, folded;
-  for (int i = 0; i < n; ++i) {
-    check(repeats[i] >= 0, "Trying to create tensor with negative dimension ", repeats[i], ": ", repeats);
-    std::int64_t size = i < lead ? 1 : t.size(i - lead);
-    apart.push_back(1);
-    apart.push_back(size);
-    wide.push_back(repeats[i]);
-    wide.push_back(size);
-    folded.push_back(repeats[i] * size);
+  check(repeats.size() >= t.ndim,
+        "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+  int lead = repeats.size() - t.ndim;
+  Dims sizes(repeats), strides;
+  for (int i = 0; i < t.ndim; ++i) sizes[lead + i] *= t.size(i);
+  TensorRef out = empty(sizes, t.dtype);
+  Dims pairs = paired(repeats, t.sizes());
+  if (out->numel) {
+    for (int i = 0; i < repeats.size(); ++i) {
+      strides.push_back(0);
+      strides.push_back(i < lead ? 0 : t.stride(i - lead));
+    }
+    TensorRef place = raw_window(*out, pairs, contiguous_strides(pairs), 0);
+    copy_numbers(*place, *raw_window(t, pairs, strides, t.offset));
   }
-  TensorRef out = contiguous(*expand(*reshape(t, apart), wide));
-  return reshape(out->storage == t.storage ? *clone(*out) : *out, folded);
+  if (!is_differentiable(t.dtype)) return out;
+  return record("RepeatBackward0", out, {&t}, {}, [pairs, from = Dims(t.sizes())](Vjp& v) {
+    if (v.grad()->numel == 0) return v.set(0, zeros(from, v.grad()->dtype));
+    Dims times;
+    for (int i = 0; i < pairs.size(); i += 2) times.push_back(i);
+    TensorRef g = reshape(*v.grad(), pairs);
+    v.set(0, reshape(*(times.empty() ? g : sum(*g, times)), from));
+  });
 }
 
 TensorRef tile(const Tensor& t, const Dims& dims) {
-  Dims padded(dims);
-  while (padded.size() < t.ndim) padded.insert(0, 1);
-  return repeat(t, padded);
+  Dims repeats;
+  for (int i = dims.size(); i < t.ndim; ++i) repeats.push_back(1);
+  for (auto d : dims) repeats.push_back(d);
+  return repeat(t, repeats);
 }
 
-TensorRef repeat_interleave(const Tensor& t, std::int64_t repeats, std::optional<std::int64_t> dim_,
-                            std::optional<std::int64_t>) {
-  check(repeats >= 0, "Repeats must be non-negative");
-  TensorRef x = dim_ && t.ndim ? TensorRef(const_cast<Tensor*>(&t)) : reshape(t, Dims{-1});
-  int dim = dim_ && t.ndim ? wrap_dim(*dim_, t.ndim) : 0;
-  Dims wide(x->sizes()), folded(x->sizes());
-  wide.insert(dim + 1, repeats);
-  folded[dim] *= repeats;
-  return reshape(*clone(*expand(*unsqueeze(*x, dim + 1), wide)), folded);
-}
-
-/// Each index as often as `repeats` says.
-TensorRef interleaved_indices(const Tensor& repeats, std::optional<std::int64_t> output_size) {
-  check(repeats.ndim <= 1, "repeat_interleave only accept 1D vector as repeat");
-  check(category(repeats.dtype) == 1, "repeats has to be Long or Int tensor");
+/// Position i as often as repeats[i] says.
+TensorRef repeated_positions(const Tensor& repeats, std::optional<std::int64_t> output_size) {
+  check(repeats.ndim == 1, "repeat_interleave only accept 1D vector as repeat");
+  if (repeats.dtype != DType::Int64 && repeats.dtype != DType::Int32)
+    fail(ErrorKind::NotImplemented, "\"repeat_interleave_cpu\" not implemented for '", info(repeats.dtype).scalar_name,
+         "'");
+  GradScope off(false);
   TensorRef counts = packed(*cast(repeats, DType::Int64));
-  auto* c = counts->read_as<std::int64_t>();
+  const auto* p = counts->read_as<std::int64_t>();
   std::int64_t total = 0;
   for (std::int64_t i = 0; i < counts->numel; ++i) {
-    check(c[i] >= 0, "repeats can not be negative");
-    total += c[i];
+    check(p[i] >= 0, "repeats can not be negative");
+    total += p[i];
   }
   check(!output_size || *output_size == total, "allocated size does not match required size");
   TensorRef out = empty(Dims{total}, DType::Int64);
   auto* to = out->write_as<std::int64_t>();
-  for (std::int64_t i = 0; i < counts->numel; ++i) to = std::fill_n(to, c[i], i);
+  for (std::int64_t i = 0; i < counts->numel; ++i) to = std::fill_n(to, p[i], i);
   return out;
 }
 
-TensorRef repeat_interleave_by(const Tensor& t, const Tensor& repeats, std::optional<std::int64_t> dim_,
-                               std::optional<std::int64_t> output_size) {
-  TensorRef x = dim_ ? TensorRef(const_cast<Tensor*>(&t)) : reshape(t, Dims{-1});
-  int dim = dim_ ? wrap_dim(*dim_, t.ndim) : 0;
-  check(repeats.numel == x->size(dim) || repeats.numel == 1,
-        "repeats must have the same size as input along dim, but got repeats.size(0) = ", repeats.numel,
-        " and input.size(", dim, ") = ", x->size(dim));
-  if (repeats.numel == 1 && x->size(dim) != 1) return repeat_interleave(*x, item(repeats).to_int(), dim, output_size);
-  return index_select(*x, dim, *interleaved_indices(repeats, output_size));
+TensorRef repeat_interleave_positions(const Tensor& repeats, std::optional<std::int64_t> output_size) {
+  return cast(*repeated_positions(repeats, output_size), repeats.dtype);
 }
 
-TensorRef eye(std::int64_t n, std::optional<std::int64_t> m, std::optional<DType> dtype, Layout, Device,
-              bool requires_grad, bool) {
-  std::int64_t cols = m.value_or(n);
-  check(n >= 0, "n must be greater or equal to 0, got ", n);
-  check(cols >= 0, "m must be greater or equal to 0, got ", cols);
-  TensorRef out = zeros(Dims{n, cols}, dtype.value_or(default_dtype));
-  if (out->numel) {
-    TensorRef ones_at = make_tensor(Ref<Storage>(out->storage), out->dtype, Dims{std::min(n, cols)}, Dims{cols + 1}, 0);
-    fill_numbers(*ones_at, 1);
+TensorRef repeat_interleave_number(const Tensor& t, std::int64_t repeats, std::optional<std::int64_t> dim_,
+                                   std::optional<std::int64_t> output_size) {
+  TensorRef x = dim_ ? borrowed(t) : reshape(t, Dims{-1});
+  if (dim_ && x->ndim == 0) x = reshape(t, Dims{1});
+  check(repeats >= 0, "Repeats must be non-negative");
+  int dim = wrap_dim(dim_.value_or(0), x->ndim);
+  check(!output_size || *output_size == x->size(dim) * repeats, "repeat_interleave: Invalid output_size, expected ",
+        x->size(dim) * repeats, " but got ", output_size.value_or(0));
+  Dims wide(x->sizes()), sizes(x->sizes());
+  wide.insert(dim + 1, repeats);
+  sizes[dim] *= repeats;
+  return view(*own_copy(*expand(*unsqueeze(*x, dim + 1), wide)), sizes);
+}
+
+TensorRef repeat_interleave_tensor(const Tensor& t, const Tensor& repeats, std::optional<std::int64_t> dim_,
+                                   std::optional<std::int64_t> output_size) {
+  TensorRef x = dim_ ? borrowed(t) : reshape(t, Dims{-1});
+  if (x->ndim == 0) x = reshape(t, Dims{1});
+  int dim = wrap_dim(dim_.value_or(0), x->ndim);
+  check(repeats.ndim <= 1, "repeats must be 0-dim or 1-dim tensor");
+  TensorRef counts = borrowed(repeats);
+  {
+    GradScope off(false);
+    if (repeats.numel == 1)
+      counts = expand(*view(*packed(repeats), Dims{1}), Dims{x->size(dim)});
+    else
+      check(repeats.size(0) == x->size(dim),
+            "repeats must have the same size as input along dim, but got repeats.size(0) = ", repeats.size(0),
+            " and input.size(", dim, ") = ", x->size(dim));
   }
-  if (requires_grad) {
-    check(is_differentiable(out->dtype), "Only Tensors of floating point and complex dtype can require gradients");
-    out->set(RequiresGrad, true);
+  return index_select(*x, dim, *repeated_positions(*counts, output_size));
+}
+
+// ---- triangles
+
+/// Sets what lies above the k-th diagonal (where not `lower`: below it) to 0 in every matrix.
+void clear_triangle(Tensor& t, std::int64_t k, bool lower) {
+  int n = t.ndim;
+  std::int64_t rows = t.size(n - 2), columns = t.size(n - 1), item = t.item_size();
+  std::int64_t row_step = t.stride(n - 2) * item, column_step = t.stride(n - 1) * item;
+  if (t.numel == 0) return;
+  auto* base = reinterpret_cast<char*>(t.write());
+  std::int64_t matrices = t.numel / (rows * columns);
+  for (std::int64_t m = 0; m < matrices; ++m) {
+    std::int64_t rest = m, at = 0;
+    for (int d = n - 3; d >= 0; --d) {
+      at += rest % t.size(d) * t.stride(d) * item;
+      rest /= t.size(d);
+    }
+    for (std::int64_t i = 0; i < rows; ++i) {
+      std::int64_t begin = lower ? std::clamp<std::int64_t>(i + k + 1, 0, columns) : 0,
+                   end = lower ? columns : std::clamp<std::int64_t>(i + k, 0, columns);
+      char* row = base + at + i * row_step;
+      if (column_step == item)
+        std::memset(row + begin * item, 0, std::size_t((end - begin) * item));
+      else
+        for (std::int64_t j = begin; j < end; ++j) std::memset(row + j * column_step, 0, std::size_t(item));
+    }
   }
-  return out;
-}
-TensorRef eye_rectangular(std::int64_t n, std::int64_t m, std::optional<DType> dtype, Layout layout, Device device,
-                          bool requires_grad, bool pin) {
-  return eye(n, m, dtype, layout, device, requires_grad, pin);
-}
-TensorRef eye_square(std::int64_t n, std::optional<DType> dtype, Layout layout, Device device, bool requires_grad,
-                     bool pin) {
-  return eye(n, std::nullopt, dtype, layout, device, requires_grad, pin);
 }
 
-bool equal_tensors(const Tensor& a, const Tensor& b) {
-  check(a.dtype == b.dtype, "Expected object of data type ", name(a.dtype), " but got data type ", name(b.dtype),
-        " for argument 'other'");
-  if (!same_sizes(a, b)) return false;
-  if (a.storage == b.storage && a.offset == b.offset && equal(a.strides(), b.strides()) && category(a.dtype) < 2)
-    return true;
-  GradScope off(false);
-  return all_true(*pointwise(pointwise_op("eq"), {Operand(a), Operand(b)}));
+TensorRef triangle(const Tensor& t, std::int64_t k, bool lower) {
+  check(t.ndim >= 2, lower ? "tril" : "triu", ": input tensor must have at least 2 dimensions");
+  TensorRef out = empty(t.sizes(), t.dtype);
+  copy_numbers(*out, t);
+  clear_triangle(*out, k, lower);
+  if (!is_differentiable(t.dtype)) return out;
+  auto derivative = [k, lower](Vjp& v) { v.set(0, triangle(*v.grad(), k, lower)); };
+  return lower ? record("TrilBackward0", out, {&t}, {}, derivative)
+               : record("TriuBackward0", out, {&t}, {}, derivative);
 }
 
-/// Numbers around the edges, or, for negative amounts, less than what was there. The derivative takes away what was
-/// added: the same with all amounts negated.
-TensorRef constant_pad(const Tensor& t, const Dims& pad, const Scalar& value) {
-  check(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
-  int dims = pad.size() / 2;
-  check(dims <= t.ndim,
-        "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ", pad.size(),
-        " while the input has ", int(t.ndim), " dimensions.");
-  Dims sizes(t.sizes());
-  GradScope off(false);
-  TensorRef source(const_cast<Tensor*>(&t));
-  for (int i = 0; i < dims; ++i) {
-    int d = t.ndim - 1 - i;
-    std::int64_t before = pad[2 * i], after = pad[2 * i + 1];
-    sizes[d] += before + after;
-    check(sizes[d] >= 0, "The input size ", t.size(d), ", plus negative padding ", before, " and ", after,
-          ", resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
-    std::int64_t from = std::max<std::int64_t>(-before, 0), to = t.size(d) - std::max<std::int64_t>(-after, 0);
-    source = narrow(*source, d, std::min(from, t.size(d)), std::max<std::int64_t>(to - from, 0));
+TensorRef triangle_(Tensor& t, std::int64_t k, bool lower) {
+  check(t.ndim >= 2, lower ? "tril" : "triu", ": input tensor must have at least 2 dimensions");
+  bool records = is_differentiable(t.dtype) && needs_record(t);
+  check_inplace(t, records);
+  refuse_overlapping_write(t);
+  Ref<Node> node;
+  if (records) {
+    const Tensor* inputs[] = {&t};
+    node = Ref<Node>::adopt(make_lambda_node(lower ? "TrilBackward0" : "TriuBackward0", inputs, {}, 1,
+                                             [k, lower](Vjp& v) { v.set(0, triangle(*v.grad(), k, lower)); }));
   }
-  TensorRef out = full(sizes, value, t.dtype), window = out;
-  for (int i = 0; i < dims; ++i) {
-    int d = t.ndim - 1 - i;
-    window = narrow(*window, d, std::min(std::max<std::int64_t>(pad[2 * i], 0), sizes[d]), source->size(d));
+  clear_triangle(t, k, lower);
+  finish_inplace(t, std::move(node), lower ? "tril_" : "triu_");
+  return TensorRef(&t);
+}
+
+TensorRef tril(const Tensor& t, std::int64_t k) { return triangle(t, k, true); }
+TensorRef triu(const Tensor& t, std::int64_t k) { return triangle(t, k, false); }
+TensorRef tril_(Tensor& t, std::int64_t k) { return triangle_(t, k, true); }
+TensorRef triu_(Tensor& t, std::int64_t k) { return triangle_(t, k, false); }
+
+TensorRef kron(const Tensor& a, const Tensor& b) {
+  static PointwiseOp& times = pointwise_op("mul");
+  int n = std::max(a.ndim, b.ndim);
+  Dims left, right, sizes;
+  for (int i = 0; i < n; ++i) {
+    std::int64_t x = i < n - a.ndim ? 1 : a.size(i - n + a.ndim), y = i < n - b.ndim ? 1 : b.size(i - n + b.ndim);
+    left.push_back(x);
+    left.push_back(1);
+    right.push_back(1);
+    right.push_back(y);
+    sizes.push_back(x * y);
   }
-  copy_numbers(*window, *source);
-  out = alias(*out);
-  GradScope on(off.before);
-  Dims negated(pad);
-  for (auto& amount : negated) amount = -amount;
-  return record("ConstantPadNdBackward0", out, {&t}, {},
-                [negated](Vjp& v) { v.set(0, constant_pad(*v.grad(), negated, 0)); });
+  return reshape(*pointwise(times, {Operand(reshape(a, left)), Operand(reshape(b, right))}), sizes);
 }
-
-TensorList broadcast_all(const Tensors& tensors) {
-  Dims sizes;
-  for (const Tensor* t : tensors) sizes = broadcast_sizes(sizes, t->sizes());
-  TensorList out;
-  for (const Tensor* t : tensors) out.push_back(expand(*t, sizes));
-  return out;
-}
-
-#define RUSHLIGHT_FACTORY \
-  "dtype? dtype=None, layout layout=None, device device=None, bool requires_grad=False, bool pin_memory=False"
 
 const Define arrangements[] = {
-    {"flip(Tensor self, int[] dims)", &flip, Both, "The elements in reverse along dimensions."},
+    {"flip(Tensor self, int[] dims)", &flip, Both, "Dimensions run backwards."},
     {"fliplr(Tensor self)", &fliplr, Both, "flip along dimension 1."},
     {"flipud(Tensor self)", &flipud, Both, "flip along dimension 0."},
-    {"roll(Tensor self, int[] shifts, int[] dims=[])", &roll, Both,
-     "The elements moved along dimensions; what leaves at one end comes in at the other."},
-    {"rot90(Tensor self, int k=1, int[] dims=[0, 1])", &rot90, Both, "A plane turned by 90 degrees k times."},
-    {"tril(Tensor self, int diagonal=0)", &tril, Both | Inplace | Out, "Matrices with zeros above a diagonal."},
-    {"triu(Tensor self, int diagonal=0)", &triu, Both | Inplace | Out, "Matrices with zeros below a diagonal."},
-    {"repeat(Tensor self, int[] repeats)", &repeat, Method, "The tensor repeated along each dimension."},
-    {"tile(Tensor self, int[] dims)", &tile, Both, "The tensor repeated along its last dimensions."},
-    {"repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None)", &repeat_interleave, Both,
-     "Each element (slice along dim) repeated."},
-    {"repeat_interleave(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None)", &repeat_interleave_by,
+    {"roll(Tensor self, int[1] shifts, int[1] dims=[])", &roll, Both,
+     "Elements moved along dimensions; what leaves at an end comes in at the other."},
+    {"rot90(Tensor self, int k=1, int[] dims=[0,1])", &rot90, Both, "A plane turned by k quarters."},
+    {"repeat(Tensor self, int[] repeats)", &repeat, Method, "The tensor repeated along dimensions."},
+    {"tile(Tensor self, int[] dims)", &tile, Both, "repeat, with 1 for the leading dimensions that are not named."},
+    {"repeat_interleave(Tensor repeats, *, int? output_size=None)", &repeat_interleave_positions, Function,
+     "Each element repeated; of counts alone the positions."},
+    {"repeat_interleave(Tensor self, int repeats, int? dim=None, *, int? output_size=None)", &repeat_interleave_number,
      Both},
-    {"repeat_interleave(Tensor repeats, *, int? output_size=None)", &interleaved_indices, Function},
-    {"eye(int n, *, " RUSHLIGHT_FACTORY ")", &eye_square, Function | Out | NoGradient, "The identity matrix."},
-    {"eye(int n, int m, *, " RUSHLIGHT_FACTORY ")", &eye_rectangular, Function | Out | NoGradient},
-    {"constant_pad_nd(Tensor self, int[] pad, Scalar value=0)", &constant_pad, Function,
-     "A number around the edges, from the last dimension on; negative amounts cut off."},
-    {"_broadcast_tensors(Tensor[] tensors)", &broadcast_all, Function, "Views of one shape, by broadcasting."},
-    {"equal(Tensor self, Tensor other)", &equal_tensors, Both | NoGradient,
-     "Have two tensors the same shape and elements?"},
+    {"repeat_interleave(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None)",
+     &repeat_interleave_tensor, Both},
+    {"tril(Tensor self, int diagonal=0)", &tril, Both | Out, "Matrices with zeros above a diagonal."},
+    {"triu(Tensor self, int diagonal=0)", &triu, Both | Out, "Matrices with zeros below a diagonal."},
+    {"tril_(Tensor self, int diagonal=0)", &tril_, Method, "tril in place."},
+    {"triu_(Tensor self, int diagonal=0)", &triu_, Method, "triu in place."},
+    {"kron(Tensor self, Tensor other)", &kron, Both | Out, "The Kronecker product."},
 };
 
 }  // namespace
+
 }  // namespace rushlight

@@ -8,6 +8,7 @@
 #include "kernels/parallel.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
+#include "tensor/format.h"
 
 namespace rushlight {
 
@@ -131,12 +132,19 @@ TensorRef contiguous(const Tensor& t) {
   return record("CloneBackward0", packed(t), {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
 }
 
-TensorRef convert(const Tensor& t, DType dtype, bool copy) {
-  if (t.dtype == dtype) return copy ? clone(t) : TensorRef(const_cast<Tensor*>(&t));
-  TensorRef out = empty_like(t, dtype);
+namespace {
+/// The numbers of `t` in `out`, of another type or order.
+TensorRef converted(const Tensor& t, TensorRef out) {
   copy_numbers(*out, t);
-  if (!is_differentiable(dtype)) return out;
-  return record("ToCopyBackward0", out, {&t}, {}, [from = t.dtype](Vjp& v) { v.set(0, cast(*v.grad(), from)); });
+  if (!is_differentiable(out->dtype)) return out;
+  return record("ToCopyBackward0", std::move(out), {&t}, {},
+                [from = t.dtype](Vjp& v) { v.set(0, cast(*v.grad(), from)); });
+}
+}  // namespace
+
+TensorRef convert(const Tensor& t, DType dtype, bool copy) {
+  if (t.dtype == dtype && !copy) return TensorRef(const_cast<Tensor*>(&t));
+  return converted(t, empty_like(t, dtype));
 }
 
 TensorRef cast(const Tensor& t, DType dtype) { return convert(t, dtype, false); }
@@ -146,8 +154,7 @@ void copy_into(Tensor& self, const Tensor& from) {
   check_inplace(self, records);
   refuse_overlapping_write(self);
   Dims common = broadcast_sizes(self.sizes(), from.sizes());
-  check(equal(common, self.sizes()), "The expanded size of the tensor (", to_string(self.sizes()),
-        ") must match the existing size ", to_string(from.sizes()), ": output with shape ", to_string(self.sizes()),
+  check(equal(common, self.sizes()), "output with shape ", to_string(self.sizes()),
         " doesn't match the broadcast shape ", to_string(common));
   const Tensor* source = &from;
   TensorRef copy;
@@ -212,27 +219,45 @@ void refuse_overlapping_write(const Tensor& t) {
 
 namespace {
 
+/// Absent and Preserve leave the order of a tensor's memory as it is.
+bool keeps_order(MemoryFormat format) { return format == MemoryFormat::Absent || format == MemoryFormat::Preserve; }
+
 TensorRef clone_op(const Tensor& t, MemoryFormat format) {
-  if (format == MemoryFormat::Contiguous) {
-    TensorRef out = empty(t.sizes(), t.dtype);
-    copy_numbers(*out, t);
-    return record("CloneBackward0", out, {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
-  }
-  return clone(t);
+  if (keeps_order(format)) return clone(t);
+  TensorRef out = empty_in(t.sizes(), t.dtype, format);
+  copy_numbers(*out, t);
+  return record("CloneBackward0", out, {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
 }
-TensorRef contiguous_op(const Tensor& t, MemoryFormat) { return contiguous(t); }
+TensorRef contiguous_op(const Tensor& t, MemoryFormat format) {
+  if (is_contiguous_in(t, format)) return TensorRef(const_cast<Tensor*>(&t));
+  check(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
+  return clone_op(t, format == MemoryFormat::Absent ? MemoryFormat::Contiguous : format);
+}
+TensorRef convert_to(const Tensor& t, DType dtype, bool copy, MemoryFormat format) {
+  if (keeps_order(format) || (!copy && suggested_format(t) == format && t.dtype == dtype))
+    return convert(t, dtype, copy);
+  return converted(t, empty_in(t.sizes(), dtype, format));
+}
 TensorRef copy_op(Tensor& self, const Tensor& from, bool) {
   copy_into(self, from);
   return TensorRef(&self);
 }
-TensorRef type_op(const Tensor& t, DType dtype, bool, bool copy, MemoryFormat) { return convert(t, dtype, copy); }
-TensorRef to_device(const Tensor& t, Device, std::optional<DType> dtype, bool, bool copy, MemoryFormat) {
-  return convert(t, dtype.value_or(t.dtype), copy);
+TensorRef copy_number(Tensor& self, const Scalar& number, bool) {
+  copy_into(self, *scalar_tensor(number, self.dtype));
+  return TensorRef(&self);
 }
-TensorRef to_like(const Tensor& t, const Tensor& other, bool, bool copy) { return convert(t, other.dtype, copy); }
+TensorRef type_op(const Tensor& t, DType dtype, bool, bool copy, MemoryFormat format) {
+  return convert_to(t, dtype, copy, format);
+}
+TensorRef to_device(const Tensor& t, Device, std::optional<DType> dtype, bool, bool copy, MemoryFormat format) {
+  return convert_to(t, dtype.value_or(t.dtype), copy, format);
+}
+TensorRef to_like(const Tensor& t, const Tensor& other, bool, bool copy, MemoryFormat format) {
+  return convert_to(t, other.dtype, copy, format);
+}
 template <DType d>
-TensorRef to_type(const Tensor& t, MemoryFormat) {
-  return cast(t, d);
+TensorRef to_type(const Tensor& t, MemoryFormat format) {
+  return convert_to(t, d, false, format);
 }
 TensorRef type_as(const Tensor& t, const Tensor& other) { return cast(t, other.dtype); }
 
@@ -242,9 +267,11 @@ const Define copies[] = {
      "The tensor in row-major order: itself where it is."},
     {"copy_(Tensor self, Tensor src, bool non_blocking=False)", &copy_op, Method,
      "Overwrites the numbers with those of src, broadcast and converted."},
+    {"copy_(Tensor self, Scalar src, bool non_blocking=False)", &copy_number, Method},
     {"to(Tensor self, dtype dtype, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None)",
      &type_op, Method, "The tensor in another type (devices: the CPU alone)."},
-    {"to(Tensor self, Tensor other, bool non_blocking=False, bool copy=False)", &to_like, Method},
+    {"to(Tensor self, Tensor other, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None)",
+     &to_like, Method},
     {"to(Tensor self, device device=None, dtype? dtype=None, bool non_blocking=False, bool copy=False, *, "
      "memory_format memory_format=None)",
      &to_device, Method},
@@ -261,6 +288,9 @@ const Define copies[] = {
     {"char(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Int8>, Method | NoGradient, "to(int8)"},
     {"byte(Tensor self, *, memory_format memory_format=None)", &to_type<DType::UInt8>, Method | NoGradient,
      "to(uint8)"},
+    {"cfloat(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Complex64>, Method, "to(complex64)"},
+    {"cdouble(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Complex128>, Method,
+     "to(complex128)"},
     {"bool(Tensor self, *, memory_format memory_format=None)", &to_type<DType::Bool>, Method | NoGradient, "to(bool)"},
 };
 

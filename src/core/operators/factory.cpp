@@ -126,37 +126,6 @@ TensorRef ones_like(const Tensor& t) {
 
 TensorRef scalar_tensor(const Scalar& value, DType dtype) { return full({}, value, dtype); }
 
-TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step, DType dtype) {
-  check(!step.is(0), "step must be nonzero");
-  bool integral = start.is_integral() && end.is_integral() && step.is_integral();
-  double a = start.to_double(), b = end.to_double(), s = step.to_double();
-  check(std::isfinite(a) && std::isfinite(b), "unsupported range: ", a, " -> ", b);
-  check(!std::isnan(s), "step must be a number, got nan");
-  check((s > 0 && b >= a) || (s < 0 && b <= a), "upper bound and lower bound inconsistent with step sign");
-  std::int64_t n;
-  if (integral) {
-    std::int64_t i = start.to_int(), e = end.to_int(), d = step.to_int();
-    n = d > 0 ? (e - i + d - 1) / d : (i - e - d - 1) / -d;
-  } else {
-    double size = std::ceil((b - a) / s);
-    check(size >= 0 && size <= 9.2e18, "invalid size, possible overflow?");
-    n = std::int64_t(size);
-  }
-  TensorRef out = empty(Dims{n}, dtype);
-  visit_dtype(dtype, [&]<class T>() {
-    T* p = out->write_as<T>();
-    for (std::int64_t i = 0; i < n; ++i) {
-      if (integral)
-        p[i] = Scalar(start.to_int() + i * step.to_int()).to<T>();
-      else if constexpr (std::is_same_v<T, float>)
-        p[i] = float(a + s * double(i));
-      else
-        p[i] = Scalar(a + s * double(i)).to<T>();
-    }
-  });
-  return out;
-}
-
 void check_requires_grad(DType dtype, bool requires_grad) {
   check(!requires_grad || is_differentiable(dtype),
         "Only Tensors of floating point and complex dtype can require gradients");
@@ -177,11 +146,11 @@ using OptionalType = std::optional<DType>;
 
 TensorRef empty_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool,
                    MemoryFormat format) {
-  check(format != MemoryFormat::Preserve,
-        "empty(): the memory format torch.preserve_format is for operators that have an input to follow");
+  check(format != MemoryFormat::Preserve, "unsupported memory format Preserve");
   return as_leaf(empty_in(size, dtype.value_or(default_dtype), format), requires_grad);
 }
 TensorRef zeros_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  for (auto s : size) check(s >= 0, "zeros: Dimension size must be non-negative.");
   return as_leaf(zeros(size, dtype.value_or(default_dtype)), requires_grad);
 }
 TensorRef ones_op(const Dims& size, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
@@ -230,40 +199,52 @@ TensorRef new_full_op(const Tensor& t, const Dims& size, const Scalar& value, Op
 }
 TensorRef empty_strided_op(const Dims& size, const Dims& stride, OptionalType dtype, Layout, Device, bool requires_grad,
                            bool) {
-  check(size.size() == stride.size(), "mismatch in length of strides and shape");
+  check(size.size() == stride.size(), "dimensionality of sizes (", size.size(),
+        ") must match dimensionality of strides (", stride.size(), ")");
   return as_leaf(empty_strided(size, stride, dtype.value_or(default_dtype)), requires_grad);
 }
 TensorRef new_empty_strided_op(const Tensor& t, const Dims& size, const Dims& stride, OptionalType dtype, Layout,
                                Device, bool requires_grad, bool) {
-  check(size.size() == stride.size(), "mismatch in length of strides and shape");
+  check(size.size() == stride.size(), "dimensionality of sizes (", size.size(),
+        ") must match dimensionality of strides (", stride.size(), ")");
   return as_leaf(empty_strided(size, stride, dtype.value_or(t.dtype)), requires_grad);
 }
 
-DType range_type(const Scalar& a, const Scalar& b, const Scalar& c, OptionalType dtype) {
-  if (dtype) return *dtype;
-  return a.is_integral() && b.is_integral() && c.is_integral() ? DType::Int64 : default_dtype;
-}
-TensorRef arange_end(const Scalar& end, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
-  return as_leaf(arange(0, end, 1, range_type(0, end, 1, dtype)), requires_grad);
-}
-TensorRef arange_op(const Scalar& start, const Scalar& end, const Scalar& step, OptionalType dtype, Layout, Device,
-                    bool requires_grad, bool) {
-  return as_leaf(arange(start, end, step, range_type(start, end, step, dtype)), requires_grad);
+TensorRef scalar_tensor_op(const Scalar& value, OptionalType dtype, Layout, Device, bool requires_grad, bool) {
+  return filled(empty({}, dtype.value_or(default_dtype)), value, requires_grad);
 }
 
-TensorRef fill_op(Tensor& t, const Scalar& value) {
-  check_inplace(t, false);
-  Ref<Node> node;
-  if (needs_record(t)) {
-    const Tensor* inputs[] = {&t};
-    node = Ref<Node>::adopt(
-        make_lambda_node("FillBackward0", inputs, {}, 1, [](Vjp& v) { v.set(0, zeros_like(*v.grad())); }));
-  }
-  fill_numbers(t, value);
-  finish_inplace(t, std::move(node), "fill_");
-  return TensorRef(&t);
+TensorRef eye_op(std::int64_t n, std::optional<std::int64_t> m_, OptionalType dtype, Layout, Device, bool requires_grad,
+                 bool) {
+  std::int64_t m = m_.value_or(n);
+  check(n >= 0, "n must be greater or equal to 0, got ", n);
+  check(m >= 0, "m must be greater or equal to 0, got ", m);
+  TensorRef out = zeros(Dims{n, m}, dtype.value_or(default_dtype));
+  if (out->numel)
+    fill_numbers(*make_tensor(Ref<Storage>(out->storage), out->dtype, Dims{std::min(n, m)}, Dims{m + 1}, 0), 1);
+  return as_leaf(out, requires_grad);
 }
-TensorRef zero_op(Tensor& t) { return fill_op(t, 0); }
+
+TensorRef empty_permuted_op(const Dims& size, const Dims& physical_layout, OptionalType dtype, Layout, Device,
+                            bool requires_grad, bool) {
+  int n = size.size();
+  check(physical_layout.size() == n,
+        "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = ", n,
+        " is not equal to len(physical_layout) = ", physical_layout.size());
+  Dims strides(n);
+  std::uint64_t seen = 0;
+  std::int64_t step = 1;
+  for (int k = n - 1; k >= 0; --k) {
+    std::int64_t d = physical_layout[k];
+    check(d >= 0 && d < n, "Dimension out of range (expected to be between 0 and ", n - 1, ", but got ", d,
+          " at index ", k, "). NB: negative dims not currently supported; file an issue if you want it.");
+    check(!((seen >> d) & 1), "Duplicate dim not allowed");
+    seen |= std::uint64_t(1) << d;
+    strides[int(d)] = step;
+    step *= std::max<std::int64_t>(size[int(d)], 1);
+  }
+  return as_leaf(empty_strided(size, strides, dtype.value_or(default_dtype)), requires_grad);
+}
 
 const Define factories[] = {
     {"empty(int[] size, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)", &empty_op,
@@ -280,6 +261,12 @@ const Define factories[] = {
      Function | NoGradient, "Ones, shaped like another tensor."},
     {"full_like(Tensor self, Scalar fill_value, *, " RUSHLIGHT_FACTORY ", memory_format memory_format=None)",
      &full_like_op, Function | NoGradient, "One number, shaped like another tensor."},
+    {"scalar_tensor(Scalar s, *, " RUSHLIGHT_FACTORY ")", &scalar_tensor_op, Function | NoGradient,
+     "A 0-d tensor of the default type."},
+    {"eye(int n, int? m=None, *, " RUSHLIGHT_FACTORY ")", &eye_op, Function | Out | NoGradient,
+     "Ones on the diagonal, zeros elsewhere."},
+    {"empty_permuted(int[] size, int[] physical_layout, *, " RUSHLIGHT_FACTORY ")", &empty_permuted_op,
+     Function | Out | NoGradient, "Uninitialised numbers, dimensions in memory in this order."},
     {"new_empty(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_empty_op, Method | NoGradient,
      "Uninitialised, of this tensor's type."},
     {"new_zeros(Tensor self, int[] size, *, " RUSHLIGHT_FACTORY ")", &new_zeros_op, Method | NoGradient,
@@ -292,12 +279,6 @@ const Define factories[] = {
      "Uninitialised numbers with these strides."},
     {"new_empty_strided(Tensor self, int[] size, int[] stride, *, " RUSHLIGHT_FACTORY ")", &new_empty_strided_op,
      Method | NoGradient, "Uninitialised, of this tensor's type, with these strides."},
-    {"arange(Scalar end, *, " RUSHLIGHT_FACTORY ")", &arange_end, Function | Out | NoGradient,
-     "start, start + step, ... below end."},
-    {"arange(Scalar start, Scalar end, Scalar step=1, *, " RUSHLIGHT_FACTORY ")", &arange_op,
-     Function | Out | NoGradient},
-    {"fill_(Tensor self, Scalar value)", &fill_op, Both, "Sets every element."},
-    {"zero_(Tensor self)", &zero_op, Both, "Sets every element to 0."},
 };
 
 }  // namespace

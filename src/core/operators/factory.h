@@ -20,7 +20,7 @@ TensorRef empty_in(IntSpan sizes, DType dtype, MemoryFormat format);
 TensorRef empty_like_in(const Tensor& t, DType dtype, MemoryFormat format);
 /// A 0-d tensor of the number.
 TensorRef scalar_tensor(const Scalar& value, DType dtype);
-/// n = ceil((end - start) / step) numbers start, start + step, ...
+/// n = ceil((end - start) / step) numbers start, start + step, ... (range.cpp)
 TensorRef arange(const Scalar& start, const Scalar& end, const Scalar& step, DType dtype);
 /// Refuses requires_grad=True for a type without gradients.
 void check_requires_grad(DType dtype, bool requires_grad);

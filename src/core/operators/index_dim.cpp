@@ -201,6 +201,15 @@ void fill_places(Tensor& to, int dim, const Tensor& at, const Scalar& value) {
   copy_places(pair_up(to, *number, Dims(to.ndim, 0), dim, at), to.item_size());
 }
 
+/// The positions in order, each once.
+TensorRef distinct(const Tensor& positions) {
+  TensorRef out = copy_of(positions);
+  auto* p = out->write_as<std::int64_t>();
+  std::sort(p, p + out->numel);
+  std::int64_t n = std::unique(p, p + out->numel) - p;
+  return make_tensor(Ref<Storage>(out->storage), DType::Int64, Dims{n}, Dims{1}, 0);
+}
+
 TensorRef index_fill_to(Target target, std::int64_t dim_, const Tensor& index, const Scalar& value) {
   const Tensor& self = target.self;
   int dim = wrap_dim(dim_, self.ndim);
@@ -232,7 +241,7 @@ TensorRef index_fill_to(Target target, std::int64_t dim_, const Tensor& index, c
       [dim, dtype = value.dtype](Vjp& v) {
         TensorRef at = v.saved(0);
         if (v.needs(0)) v.set(0, index_fill(*v.grad(), dim, *at, 0));
-        if (v.needs(1)) v.set(1, cast(*sum(*index_select(*v.grad(), dim, *at), {}), dtype));
+        if (v.needs(1)) v.set(1, cast(*sum(*index_select(*v.grad(), dim, *distinct(*at)), {}), dtype));
       });
 }
 

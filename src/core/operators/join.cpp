@@ -196,11 +196,187 @@ namespace {
 TensorRef cat_op(const Tensors& tensors, std::int64_t dim) { return cat(tensors, dim); }
 TensorRef stack_op(const Tensors& tensors, std::int64_t dim) { return stack(tensors, dim); }
 
+void check_some(const char* name, const Tensors& tensors) {
+  check(!tensors.empty(), name, " expects a non-empty TensorList");
+}
+
+/// The tensors with at least so many dimensions, as atleast_1d and its like give them.
+TensorList raised(const Tensors& tensors, int ndim) {
+  TensorList out;
+  for (const Tensor* t : tensors) {
+    TensorRef x(const_cast<Tensor*>(t));
+    if (ndim == 1 && x->ndim < 1) x = reshape(*x, Dims{1});
+    if (ndim >= 2 && x->ndim < 2) x = x->ndim == 0 ? reshape(*x, Dims{1, 1}) : unsqueeze(*x, 0);
+    if (ndim == 3 && x->ndim < 3) x = unsqueeze(*x, -1);
+    out.push_back(std::move(x));
+  }
+  return out;
+}
+
+TensorRef hstack(const Tensors& tensors) {
+  check_some("hstack", tensors);
+  TensorList parts = raised(tensors, 1);
+  return cat(pointers(parts), parts[0]->ndim == 1 ? 0 : 1);
+}
+TensorRef vstack(const Tensors& tensors) {
+  check_some("vstack", tensors);
+  return cat(pointers(raised(tensors, 2)), 0);
+}
+TensorRef dstack(const Tensors& tensors) {
+  check_some("dstack", tensors);
+  return cat(pointers(raised(tensors, 3)), 2);
+}
+TensorRef column_stack(const Tensors& tensors) {
+  check_some("column_stack", tensors);
+  TensorList columns;
+  for (const Tensor* t : tensors)
+    columns.push_back(t->ndim <= 1 ? reshape(*t, Dims{t->numel, 1}) : TensorRef(const_cast<Tensor*>(t)));
+  return hstack(pointers(columns));
+}
+
+TensorRef block_diag(const Tensors& tensors) {
+  Dims sizes{0, 0};
+  struct Block {
+    std::int64_t rows, columns;
+    DType dtype;
+    Dims shape;
+  };
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = *tensors[i];
+    check(t.ndim <= 2, "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input ", i, " has ",
+          int(t.ndim), " dimensions");
+    blocks.push_back({t.ndim == 2 ? t.size(0) : 1, t.ndim ? t.size(t.ndim - 1) : 1, t.dtype, Dims(t.sizes())});
+    sizes[0] += blocks.back().rows;
+    sizes[1] += blocks.back().columns;
+  }
+  if (tensors.empty()) return zeros(Dims{1, 0}, default_dtype);
+  TensorRef out = zeros(sizes, joined_type(tensors));
+  std::int64_t row = 0, column = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Block& b = blocks[i];
+    TensorRef place = make_tensor(Ref<Storage>(out->storage), out->dtype, Dims{b.rows, b.columns}, out->strides(),
+                                  row * sizes[1] + column);
+    const Tensor& t = *tensors[i];
+    copy_numbers(*place, t);
+    row += b.rows;
+    column += b.columns;
+  }
+  if (!any_needs_record(tensors) || !is_differentiable(out->dtype)) return out;
+  record_many("BlockDiagBackward0", {&out, 1}, tensors, {}, [blocks = std::move(blocks)](Vjp& v) {
+    std::int64_t row = 0, column = 0;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const Block& b = blocks[i];
+      if (v.needs(int(i)))
+        v.set(int(i),
+              cast(*reshape(*narrow(*narrow(*v.grad(), 0, row, b.rows), 1, column, b.columns), b.shape), b.dtype));
+      row += b.rows;
+      column += b.columns;
+    }
+  });
+  return out;
+}
+
+TensorList broadcast_tensors(const Tensors& tensors) {
+  Dims sizes;
+  for (const Tensor* t : tensors) sizes = broadcast_sizes(sizes, t->sizes());
+  TensorList out;
+  for (const Tensor* t : tensors)
+    out.push_back(equal(t->sizes(), sizes) ? TensorRef(const_cast<Tensor*>(t)) : expand(*t, sizes));
+  return out;
+}
+
+TensorList grids(const Tensors& tensors, bool columns_first) {
+  check_some("meshgrid", tensors);
+  for (const Tensor* t : tensors) {
+    check(t->dtype == tensors[0]->dtype, "meshgrid expects all tensors to have the same dtype");
+    check(t->ndim <= 1, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got one of shape ",
+          to_string(t->sizes()));
+  }
+  int n = int(tensors.size());
+  Tensors order(tensors);
+  bool swapped = columns_first && n >= 2;
+  if (swapped) std::swap(order[0], order[1]);
+  Dims sizes(n);
+  for (int i = 0; i < n; ++i) sizes[i] = order[std::size_t(i)]->numel;
+  TensorList out;
+  for (int i = 0; i < n; ++i) {
+    Dims lone(n, 1);
+    lone[i] = sizes[i];
+    out.push_back(expand(*view(*contiguous(*order[std::size_t(i)]), lone), sizes));
+  }
+  if (swapped) std::swap(out[0], out[1]);
+  return out;
+}
+
+TensorList meshgrid(const Tensors& tensors, const std::optional<std::string>& indexing) {
+  if (!indexing) {
+    warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.");
+    return grids(tensors, false);
+  }
+  check(*indexing == "ij" || *indexing == "xy",
+        "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", *indexing);
+  return grids(tensors, *indexing == "xy");
+}
+
+TensorRef cartesian_prod(const Tensors& tensors) {
+  for (const Tensor* t : tensors) check(t->ndim == 1, "Expect a 1D vector, but got shape ", to_string(t->sizes()));
+  if (tensors.size() == 1) return TensorRef(const_cast<Tensor*>(tensors[0]));
+  TensorList columns;
+  for (auto& grid : grids(tensors, false)) columns.push_back(reshape(*grid, Dims{-1}));
+  return stack(pointers(columns), 1);
+}
+
+/// The rising (where `repeats`: not falling) sequences of r numbers below n in order: one list per place in the
+/// sequence.
+std::vector<std::vector<std::int64_t>> sequences(std::int64_t n, std::int64_t r, bool repeats) {
+  std::vector<std::vector<std::int64_t>> out(static_cast<std::size_t>(r));
+  std::vector<std::int64_t> at(static_cast<std::size_t>(r));
+  for (std::int64_t i = 0; i < r; ++i) at[std::size_t(i)] = repeats ? 0 : i;
+  if (n == 0 || (!repeats && r > n)) return out;
+  while (true) {
+    for (std::int64_t i = 0; i < r; ++i) out[std::size_t(i)].push_back(at[std::size_t(i)]);
+    std::int64_t i = r - 1;
+    auto limit = [&](std::int64_t k) { return repeats ? n - 1 : n - r + k; };
+    while (i >= 0 && at[std::size_t(i)] == limit(i)) --i;
+    if (i < 0) return out;
+    ++at[std::size_t(i)];
+    for (std::int64_t k = i + 1; k < r; ++k) at[std::size_t(k)] = at[std::size_t(k - 1)] + (repeats ? 0 : 1);
+  }
+}
+
+TensorRef combinations(const Tensor& t, std::int64_t r, bool with_replacement) {
+  check(t.ndim == 1, "Expect a 1D vector, but got shape ", to_string(t.sizes()));
+  check(r >= 0, "Expect a non-negative number, but got ", r);
+  if (r == 0) return empty(Dims{0}, t.dtype);
+  TensorList columns;
+  for (auto& list : sequences(t.size(0), r, with_replacement)) {
+    TensorRef index = empty(Dims{std::int64_t(list.size())}, DType::Int64);
+    std::copy(list.begin(), list.end(), index->write_as<std::int64_t>());
+    columns.push_back(index_select(t, 0, *index));
+  }
+  return stack(pointers(columns), 1);
+}
+
 const Define joins[] = {
     {"cat(Tensor[] tensors, int dim=0)", &cat_op, Function | Out, "Tensors one behind the other along a dimension."},
     {"concat(Tensor[] tensors, int dim=0)", &cat_op, Function | Out, "The same as cat."},
     {"concatenate(Tensor[] tensors, int dim=0)", &cat_op, Function | Out, "The same as cat."},
     {"stack(Tensor[] tensors, int dim=0)", &stack_op, Function | Out, "Tensors of one shape along a new dimension."},
+    {"hstack(Tensor[] tensors)", &hstack, Function | Out, "Tensors side by side: along dimension 1, vectors along 0."},
+    {"vstack(Tensor[] tensors)", &vstack, Function | Out, "Tensors as rows, one below the other."},
+    {"row_stack(Tensor[] tensors)", &vstack, Function | Out, "vstack"},
+    {"dstack(Tensor[] tensors)", &dstack, Function | Out, "Tensors along dimension 2."},
+    {"column_stack(Tensor[] tensors)", &column_stack, Function | Out, "hstack with vectors as columns."},
+    {"block_diag(Tensor[] tensors)", &block_diag, Function, "The matrix with the tensors along its diagonal."},
+    {"broadcast_tensors(Tensor[] tensors)", &broadcast_tensors, Function,
+     "Views of one shape, the one that they broadcast to."},
+    {"meshgrid(Tensor[] tensors, *, str? indexing=None)", &meshgrid, Function,
+     "Coordinates of a grid: a view per vector, which varies along its own dimension."},
+    {"cartesian_prod(Tensor[] tensors)", &cartesian_prod, Function,
+     "All combinations of one element of each vector, one row each."},
+    {"combinations(Tensor self, int r=2, bool with_replacement=False)", &combinations, Function,
+     "All choices of r elements of a vector, one row each."},
 };
 
 }  // namespace

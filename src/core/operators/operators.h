@@ -12,6 +12,7 @@
 #include "operators/linear.h"
 #include "operators/matmul.h"
 #include "operators/normalization.h"
+#include "operators/pad.h"
 #include "operators/pointwise.h"
 #include "operators/random.h"
 #include "operators/reduce.h"

@@ -14,6 +14,7 @@ void refuse_shared_memory(const Tensor& written, const Tensor& read);
 struct Target {
   Tensor& self;
   const char* inplace = nullptr;  ///< the operation's name ("index_add_") where the input is changed itself
+  bool may_overlap = false;       ///< several elements may lie in one place: all get one number
   Target(const Tensor& t) : self(const_cast<Tensor&>(t)) {}
   Target(Tensor& t, const char* operation) : self(t), inplace(operation) {}
 };
@@ -32,7 +33,7 @@ TensorRef write_part(const char* name, Target target, std::initializer_list<cons
   std::span<const Tensor* const> in(inputs.begin(), inputs.size());
   bool records = is_differentiable(self.dtype) && any_needs_record(in);
   check_inplace(self, records);
-  refuse_overlapping_write(self);
+  if (!target.may_overlap) refuse_overlapping_write(self);
   for (std::size_t i = 1; i < in.size(); ++i)
     if (in[i]) refuse_shared_memory(self, *in[i]);
   Ref<Node> node;

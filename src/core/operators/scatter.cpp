@@ -1,18 +1,19 @@
-#include "operators/scatter.h"
+#include "kernels/scatter.h"
 
 #include <limits>
 
-#include "kernels/scatter.h"
 #include "operators/operators.h"
 #include "operators/partial.h"
 #include "operators/registry.h"
+#include "operators/scatter.h"
 
 namespace rushlight {
 namespace {
 
 /// The index as int64; refuses other types.
 TensorRef as_index(const char* name, const Tensor& index) {
-  check(index.dtype == DType::Int64 || index.dtype == DType::Int32, name, "(): Expected dtype int32/int64 for index");
+  check(index.dtype == DType::Int64 || index.dtype == DType::Int32 || index.numel == 0, name,
+        "(): Expected dtype int32/int64 for index");
   GradScope off(false);
   return cast(index, DType::Int64);
 }
@@ -492,6 +493,9 @@ TensorRef take_along_dim(const Tensor& t, const Tensor& index, std::optional<std
   TensorRef x = equal(t.sizes(), t_sizes) ? TensorRef(const_cast<Tensor*>(&t)) : expand(t, t_sizes);
   TensorRef at =
       equal(index.sizes(), index_sizes) ? TensorRef(const_cast<Tensor*>(&index)) : expand(index, index_sizes);
+  check(size_along(t, dim) != 0 || at->numel == 0, "ZeroDivisionError");
+  if (at->numel)
+    at = named("remainder", {Operand(at), Operand(Scalar(size_along(t, dim)))});  // places beyond the ends go round
   return gather(*x, dim, *at);
 }
 

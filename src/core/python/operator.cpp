@@ -262,6 +262,17 @@ PyObject* wrap_result(Result r, const Overload& o) {
 
 namespace {
 
+/// What a factory makes is of out's type.
+void take_type_of_out(const Overload& o, Value* values, DType dtype) {
+  for (std::size_t i = 0; i < o.params.size(); ++i) {
+    if (o.params[i].type != ArgType::DType) continue;
+    check(!values[i].given || values[i].dtype == dtype, "dtype ", info(values[i].dtype).scalar_name,
+          " does not match dtype of out parameter (", info(dtype).scalar_name, ")");
+    values[i].given = true;
+    values[i].dtype = dtype;
+  }
+}
+
 /// out=: the result, computed without history, goes into the given tensor.
 PyObject* into_out(const Operator& op, const Overload& o, Value* values, PyObject* out) {
   std::vector<Operand> operands;
@@ -269,6 +280,7 @@ PyObject* into_out(const Operator& op, const Overload& o, Value* values, PyObjec
     if (values[i].given && values[i].tensor) operands.emplace_back(*values[i].tensor);
     for (const Tensor* t : values[i].tensors) operands.emplace_back(*t);
   }
+  if (operands.empty() && is_tensor(out)) take_type_of_out(o, values, tensor_of(out)->dtype);
   auto store = [&](Tensor& to, const Tensor& from) {
     check_out(to, from.dtype, operands.data(), int(operands.size()), op.name.c_str());
     resize_out(to, from.sizes());

@@ -215,17 +215,4 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     `num_classes` is one more than the greatest class by default. Another dtype, negative classes, and classes that are
     too great are a ``RuntimeError``.
     """
-    if tensor.dtype != rushlight.int64:
-        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor. Got {tensor.dtype}.")
-    if not tensor.numel():
-        if num_classes <= 0:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return tensor.new_zeros(*tensor.shape, num_classes)
-    least, greatest = int(tensor.min()), int(tensor.max())
-    if least < 0:
-        raise RuntimeError(f"Class values must be non-negative. Got {least}.")
-    if num_classes == -1:
-        num_classes = greatest + 1
-    elif greatest >= num_classes:
-        raise RuntimeError(f"Class values must be smaller than num_classes. Got {greatest} for {num_classes} classes.")
-    return tensor.new_zeros(*tensor.shape, num_classes).scatter_(-1, tensor.unsqueeze(-1), 1)
+    return rushlight._C._nn.one_hot(tensor, num_classes)
