@@ -498,6 +498,28 @@ def test_dirichlet_numbers_move_along_their_quantile(a: float, b: float) -> None
     np.testing.assert_allclose(gradient * (1 - x), (8 * near - far) / (12 * h), rtol=1e-6)
 
 
+def test_gradients_of_large_shapes_go_over_into_each_other() -> None:
+    """The normal approximation takes over where both shapes pass 1e7; on either side of that the numbers must agree."""
+    shapes = torch.tensor([0.999e7, 1.001e7], dtype=torch.float64)
+    for distance in (-3.0, 0.0, 2.0):  # in standard deviations
+        numbers = 0.5 + distance * (0.25 / (2 * shapes)).sqrt()
+        scaled = torch._dirichlet_grad(numbers, shapes, 2 * shapes) * shapes
+        assert abs(scaled[1].item() / scaled[0].item() - 1) < 1e-5
+
+
+def test_samples_and_gradients_of_endless_parameters_return() -> None:
+    inf = torch.tensor([math.inf])
+    assert torch.binomial(inf, torch.tensor([0.5])).item() == math.inf
+    assert math.isnan(torch.binomial(torch.tensor([math.nan]), torch.tensor([0.5])).item())
+    torch._standard_gamma(inf)
+    torch._sample_dirichlet(torch.tensor([1.0, math.inf]))
+    torch._standard_gamma_grad(
+        torch.tensor([1.0, 1e300, math.inf]).double(), torch.tensor([1e300, 1.0, math.inf]).double()
+    )
+    for total in (1e12, 1e20, 1e300, math.inf):
+        torch._dirichlet_grad(*[torch.tensor([v], dtype=torch.float64) for v in (0.3, total / 3, total)])
+
+
 def test_gradients_of_samples_at_the_edges() -> None:
     def gamma(a: float, x: float) -> float:
         return torch._standard_gamma_grad(torch.tensor([a]), torch.tensor([x])).item()

@@ -30,12 +30,12 @@ def manual_seed(seed: Any) -> Generator:
 
 def seed() -> int:
     """Begin a stream whose seed the system's source of chance gives, and return the seed."""
-    return default_generator.seed()
+    return int(default_generator.seed())
 
 
 def initial_seed() -> int:
     """The seed that the default generator's stream began with."""
-    return default_generator.initial_seed()
+    return int(default_generator.initial_seed())
 
 
 def get_rng_state() -> Tensor:

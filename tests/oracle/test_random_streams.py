@@ -1,6 +1,7 @@
 """Random numbers: for the same seed the same bits as PyTorch's CPU generator, and the same state afterwards.
 
-Each case is a small program over a module named `t`, run once with rushlight and once with PyTorch. What cannot be equal,
+Each case is a small program over a module named `t`, run once with rushlight and once with PyTorch. What cannot be
+equal,
 and why, is in docs/randomness.md; such results are not compared here.
 """
 
@@ -196,7 +197,7 @@ def test_normal(name: str, n: int) -> None:
 
 
 def test_normal_numbers_wait_across_calls() -> None:
-    """Calls for fewer than 16 normals use pairs; the second of a pair waits, through calls of other distributions too."""
+    """Calls for fewer than 16 normals use pairs; the second of a pair waits, other distributions between."""
     run(lambda t: [t.randn(1), t.rand(1), t.randn(1), t.randn(16), t.randn(3), t.empty(1).log_normal_(), t.randn(2)])
 
 
@@ -374,6 +375,25 @@ def test_standard_gamma(name: str, alpha: float) -> None:
 def test_dirichlet_of_short_rows(name: str, n: int) -> None:
     run(lambda t: t._sample_dirichlet(t.linspace(0.1, 3, 5 * n).reshape(5, n).to(dtype(t, name))))
     run(lambda t: t._sample_dirichlet(t.linspace(0.1, 3, n).to(dtype(t, name))))
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.5, 1.0, 2.5, 30.0, 2000.0, 1e6])
+def test_gradients_of_samples_are_near_pytorch_s_fits(alpha: float) -> None:
+    """PyTorch's are fits of three to four digits."""
+
+    def gamma(t: Any) -> Any:
+        t.manual_seed(2)
+        shapes = t.full((300,), alpha, dtype=t.float64, requires_grad=True)
+        t._standard_gamma(shapes).sum().backward()
+        return shapes.grad
+
+    def dirichlet(t: Any) -> Any:
+        t.manual_seed(2)
+        shapes = t.full((100, 3), alpha, dtype=t.float64)
+        return t._dirichlet_grad(t._sample_dirichlet(shapes), shapes, 3 * shapes)
+
+    for gradient in (gamma, dirichlet):
+        np.testing.assert_allclose(as_array(gradient(rushlight)), as_array(gradient(torch)), rtol=2e-3)
 
 
 @pytest.mark.parametrize("name", FLOATS)

@@ -103,6 +103,7 @@ Real sample_binomial(MersenneTwister& generator, Real count, Real p) {
   if (count <= 0 || p <= 0) return 0;
   if (p >= 1) return count;
   if (std::isnan(p) || std::isnan(count)) return std::numeric_limits<Real>::quiet_NaN();
+  if (std::isinf(count)) return count;
   auto sample = [&](Real rare) {
     return count * rare >= 10 ? binomial_by_rejection(generator, count, rare)
                               : binomial_by_geometric(generator, count, rare);

@@ -14,7 +14,8 @@ namespace rushlight {
 /// variables".
 std::int64_t sample_poisson(MersenneTwister& generator, double rate);
 
-/// One binomial number of `count` trials of probability p; NaN if either is (for a NaN count, PyTorch never returns).
+/// One binomial number of `count` trials of probability p; NaN if either is, infinite
+/// if `count` is (for such counts, PyTorch never returns).
 /// By symmetry p <= 1/2; then the count of geometric numbers that fit into `count` if count * p < 10, else Hörmann's
 /// BTRS (1993), "The generation of binomial random variates". All in Real.
 template <class Real>

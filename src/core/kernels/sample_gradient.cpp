@@ -44,11 +44,20 @@ double large_gamma_gradient(double a, double x) {
          (3 * u * u * u * u + 7 * u * u - 16) / (810 * a * a);
 }
 
+// For large shapes the number is nearly normal, and keeps its distance from the mean in standard deviations.
+double large_dirichlet_gradient(double x, double a, double total) {
+  const double b = total - a, mean = a / total, deviation = std::sqrt(mean * (b / total) / (total + 1));
+  const double u = (x - mean) / deviation;
+  // the logarithmic derivative of the deviation, and the derivative of the mean, b being constant
+  const double relative = 0.5 * (1 / a - 2 / total - 1 / (total + 1));
+  return (b / total / total + u * deviation * relative) / (1 - x);
+}
+
 }  // namespace
 
 double gamma_gradient(double a, double x) {
   if (x <= 0) return 0;
-  if (!(a > 0)) return std::numeric_limits<double>::quiet_NaN();
+  if (!(a > 0 && std::isfinite(x))) return std::numeric_limits<double>::quiet_NaN();
   if (a > 1e4) return large_gamma_gradient(a, x);
   // F = x^a e^-x sum_k x^k / Gamma(a + k + 1), differentiated term by term
   const double factor = digamma(a + 1) - std::log(x);
@@ -61,6 +70,8 @@ double gamma_gradient(double a, double x) {
 double dirichlet_gradient(double x, double a, double total) {
   const double b = total - a;
   if (x <= 0 || b == 0) return 0;
+  if (!(a > 0 && b > 0 && x <= 1 && std::isfinite(total))) return std::numeric_limits<double>::quiet_NaN();
+  if (a > 1e7 && b > 1e7) return large_dirichlet_gradient(x, a, total);
   // Of two series choose the one whose terms soon shrink; below the mean, while that is not too slow, the first one,
   // whose terms do not cancel there.
   if (x <= 0.5 || (x <= 0.98 && x <= (a + 1) / (total + 2))) {
