@@ -80,7 +80,6 @@ _ELSEWHERE = {
             "cosine_embedding_loss",
             "ctc_loss",
             "hinge_embedding_loss",
-            "kl_div",
             "margin_ranking_loss",
             "poisson_nll_loss",
             "triplet_margin_loss",

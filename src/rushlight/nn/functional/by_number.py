@@ -16,7 +16,6 @@ __all__ = [
     "cosine_embedding_loss",
     "ctc_loss",
     "hinge_embedding_loss",
-    "kl_div",
     "margin_ranking_loss",
     "poisson_nll_loss",
     "triplet_margin_loss",
@@ -75,12 +74,6 @@ def triplet_margin_loss(
 ) -> Tensor:
     """:func:`rushlight.nn.functional.triplet_margin_loss`."""
     return margin_loss.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=_word(reduction))
-
-
-def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
-    """:func:`rushlight.nn.functional.kl_div`, whose mean does not warn here."""
-    pointwise = loss.kl_div(input, target, reduction="none", log_target=log_target)
-    return loss._reduced(pointwise, _word(reduction))
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:

@@ -174,11 +174,10 @@ def kl_div(
         )
     if not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(f"kl_div: Integral inputs not supported. Got {input.dtype}.")
-    loss = target.exp() * (target - input) if log_target else rushlight.xlogy(target, target) - target * input
     if reduction == "batchmean":
-        loss = loss.sum()
-        return loss / input.shape[0] if input.dim() else loss
-    return _reduced(loss, reduction)
+        total = rushlight.kl_div(input, target, 2, log_target=log_target)
+        return total / input.shape[0] if input.dim() else total
+    return rushlight.kl_div(input, target, _reduction.get_enum(reduction), log_target=log_target)
 
 
 def nll_loss(
