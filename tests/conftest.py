@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from absent_names import ABSENT, FAILING, WITHOUT_SAMPLES
+from absent_names import ABSENT, FAILING
 
 # complex numbers have storage and conversions, half types storage, conversions and pointwise arithmetic
 TYPES = re.compile(r"not implemented for '(Complex\w*|Half|BFloat16)'")
@@ -47,9 +47,6 @@ def pytest_runtest_makereport(item, call):
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        params = item.callspec.params.values() if hasattr(item, "callspec") else ()
-        if item.path.name == "test_operators.py" and not WITHOUT_SAMPLES.isdisjoint(map(str, params)):
-            item.add_marker(pytest.mark.xfail(reason="the operator has no samples yet", strict=False))
         for ending, reason in FAILING.items():
             if item.nodeid.endswith(ending):
                 item.add_marker(pytest.mark.xfail(reason=reason, strict=False))

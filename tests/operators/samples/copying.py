@@ -51,8 +51,14 @@ def _positive(m: Maker) -> Iterator[Sample]:
         yield Sample((m(*shape, low=0, high=3),))
 
 
+def _not_derived(m: Maker) -> Iterator[Sample]:
+    """What becomes complex is differentiated by tests of its own."""
+    for s in _positive(m):
+        yield Sample(s.args, derivatives=False)
+
+
 for _method, _dtype in _METHODS.items():
-    samples(_method, reference=_converted(_dtype))(_positive)
+    samples(_method, reference=_converted(_dtype))(_not_derived if _dtype.startswith("complex") else _positive)
 
 
 @samples("to", reference=lambda x, *_, **__: x)
@@ -88,6 +94,27 @@ def _fill(m: Maker) -> Iterator[Sample]:
     yield Sample((m(2, 3), True))
     if m.is_floating:
         yield Sample((m(2, 3), float("nan")), derivatives=False)
+
+
+@samples("fill", reference=np.full_like)
+def _filled(m: Maker) -> Iterator[Sample]:
+    for shape in ((), (3,), (2, 3), (0,)):
+        yield Sample((m(*shape), 1))
+        yield Sample((m(*shape), m()))
+    yield Sample((m(2, 3), True))
+
+
+@samples("fill_diagonal_", reference=lambda x, number, wrap=False: _fill_diagonal(x, number, wrap))
+def _diagonals(m: Maker) -> Iterator[Sample]:
+    for shape in ((2, 2), (2, 3), (5, 2), (3, 3, 3)):
+        yield Sample((m(*shape), 1))
+        yield Sample((m(*shape), 1, True))
+
+
+def _fill_diagonal(x: Any, number: Any, wrap: bool) -> Any:
+    out = np.array(x)
+    np.fill_diagonal(out, number, wrap)
+    return out
 
 
 samples("zero_", reference=np.zeros_like)(table(*SHAPES))

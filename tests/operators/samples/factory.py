@@ -117,6 +117,47 @@ def _linspace(m: Maker) -> Iterator[Sample]:
     yield Sample((0.0, 1.0, 5))
 
 
+@samples("logspace", reference=lambda a, b, n, base=10.0, dtype=None: np.logspace(a, b, n, base=base))
+def _logspace(m: Maker) -> Iterator[Sample]:
+    dtype = {"dtype": getattr(rushlight, m.dtype)}
+    if m.dtype != "bool":
+        for numbers in ((0, 2, 3), (0, 3, 4, 2.0), (0, 6, 3, 2.0), (1, 1, 1), (0, 1, 0)):
+            yield Sample(numbers, dtype)
+    yield Sample((-1.0, 1.0, 5))
+
+
+@samples("range", reference=lambda a, b, step=1, dtype=None: np.arange(a, b + step / 2, step))
+def _range(m: Maker) -> Iterator[Sample]:
+    dtype = {"dtype": getattr(rushlight, m.dtype)}
+    for numbers in ((0, 4), (1, 7, 3), (5, 1, -2), (2, 2)):
+        yield Sample(numbers, dtype)
+    yield Sample((0.0, 1.0, 0.25))
+
+
+@samples("tril_indices", reference=lambda n, m, k=0, dtype=None: np.array(np.tril_indices(n, k, m)))
+@samples("triu_indices", reference=lambda n, m, k=0, dtype=None: np.array(np.triu_indices(n, k, m)))
+def _triangles(m: Maker) -> Iterator[Sample]:
+    dtype = {"dtype": getattr(rushlight, m.dtype)}
+    for numbers in ((3, 3), (2, 3), (3, 2, 1), (3, 3, -1), (2, 2, -5), (2, 2, 5), (0, 2), (2, 0)):
+        yield Sample(numbers, dtype)
+    yield Sample((2, 3))
+
+
+@samples("scalar_tensor", reference=lambda number, dtype=None: np.array(number))
+def _scalar(m: Maker) -> Iterator[Sample]:
+    for number in (1, 0, True):
+        yield Sample((number,), {"dtype": getattr(rushlight, m.dtype)})
+    yield Sample((2.5,))
+    if m.is_floating:
+        yield Sample((float("nan"),), {"dtype": getattr(rushlight, m.dtype)})
+
+
+@samples("empty_permuted", strides=True)
+def _empty_permuted(m: Maker) -> Iterator[Sample]:
+    for size, order in (((), ()), ((3,), (0,)), ((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((2, 0), (1, 0))):
+        yield Sample((size, order), {"dtype": getattr(rushlight, m.dtype)}, values=False)
+
+
 @samples("eye", reference=lambda n, m=None, dtype=None: np.eye(n, m))
 def _eye(m: Maker) -> Iterator[Sample]:
     dtype = {"dtype": getattr(rushlight, m.dtype)}

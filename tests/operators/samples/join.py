@@ -36,6 +36,22 @@ def _stack(m: Maker) -> Iterator[Sample]:
     yield Sample(([m(0), m(0)],))
 
 
+def _rows(m: Maker) -> Iterator[Sample]:
+    yield Sample(([m(), m()],))
+    yield Sample(([m(3), m(3)],))
+    yield Sample(([m(2, 3), m(2, 3)],))
+    yield Sample(((m(1, 2, 2), m(1, 2, 2)),))
+    yield Sample(([m(0, 2), m(0, 2)],))
+
+
+samples("hstack", reference=np.hstack)(_rows)
+samples("vstack", "row_stack", reference=np.vstack)(_rows)
+samples("dstack", reference=np.dstack)(_rows)
+samples("column_stack", reference=lambda ts: np.column_stack([t.reshape(1, 1) if t.ndim == 0 else t for t in ts]))(
+    _rows
+)
+
+
 # ---- other orders and repetitions
 
 samples("flip", reference=lambda x, dims: np.flip(x, dims))(

@@ -151,3 +151,73 @@ def _bincount(m: Maker) -> Iterator[Sample]:
     yield Sample((m(5, low=0, high=3), None, 6))
     yield Sample((m(5, low=0, high=3), m(5, dtype="float64")))
     yield Sample((m(0),))
+
+
+def _unique(x: Any, inverse: bool, counts: bool, dim: Any) -> Any:
+    found = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
+    where = np.reshape(found[1], x.shape if dim is None else (-1,))
+    none = np.zeros(0, np.int64)
+    return found[0], where if inverse else none, found[2] if counts else none
+
+
+def _few(m: Maker) -> Iterator[Sample]:
+    """Numbers of which several are equal, for each choice of results and dimension."""
+    for inverse, counts in ((False, False), (True, False), (True, True)):
+        how = {"return_inverse": inverse, "return_counts": counts}
+        yield Sample((m.numbers(1, 0, 1, 2, 2, 0),), how)
+        yield Sample((m.numbers(1, 0, 1, 0, 2, 0).reshape(3, 2),), how)
+        yield Sample((m.numbers(1, 0, 1, 0, 2, 0).reshape(3, 2),), {**how, "dim": 0})
+        yield Sample((m.numbers(1, 1, 0, 0, 2, 0).reshape(2, 3),), {**how, "dim": -1})
+        yield Sample((m(),), how)
+        yield Sample((m(0),), how)
+        yield Sample((m(0, 2),), {**how, "dim": 0})
+
+
+@samples(
+    "_unique2",
+    reference=lambda x, return_inverse=False, return_counts=False, dim=None: _unique(
+        x, return_inverse, return_counts, dim
+    ),
+    dtypes=REAL,
+)
+def _uniques(m: Maker) -> Iterator[Sample]:
+    yield from _few(m)
+
+
+def _runs(x: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None) -> Any:
+    rows = x.reshape(-1) if dim is None else np.moveaxis(x, dim, 0)
+    starts = [i for i in range(len(rows)) if i == 0 or (rows[i] != rows[i - 1]).any()]
+    places = np.array([sum(s <= i for s in starts) - 1 for i in range(len(rows))], np.int64)
+    counts = np.diff([*starts, len(rows)]) if starts else np.zeros(0, np.int64)
+    kept = rows[np.array(starts, np.int64)]
+    none = np.zeros(0, np.int64)
+    return (
+        kept if dim is None else np.moveaxis(kept, 0, dim),
+        (places.reshape(x.shape) if dim is None else places) if return_inverse else none,
+        counts if return_counts else none,
+    )
+
+
+samples("_unique_consecutive", reference=_runs, dtypes=REAL)(_few)
+
+
+@samples("one_hot", reference=lambda x, n=-1: np.eye(n if n > 0 else x.max() + 1, dtype=np.int64)[x], dtypes=("int64",))
+def _one_hot(m: Maker) -> Iterator[Sample]:
+    yield Sample((m.index(4, below=3), 3))
+    yield Sample((m.index(4, below=3),))
+    yield Sample((m.index(2, 3, below=3), 5))
+    yield Sample((m.index(below=3), 4))
+    yield Sample((m.index(0, 2, below=3), 3))
+
+
+@samples("is_nonzero", reference=lambda x: bool(x.reshape(())))
+def _is_nonzero(m: Maker) -> Iterator[Sample]:
+    for shape in ((), (1,), (1, 1)):
+        yield Sample((m(*shape),))
+        yield Sample((m.numbers(0).reshape(shape),))
+
+
+@samples("is_same_size", reference=lambda x, y: x.shape == y.shape)
+def _is_same_size(m: Maker) -> Iterator[Sample]:
+    for a, b in (((), ()), ((2, 3), (2, 3)), ((2, 3), (3, 2)), ((2,), (2, 1)), ((0,), (0,))):
+        yield Sample((m(*a), m(*b, dtype="int64")))
