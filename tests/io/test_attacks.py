@@ -83,7 +83,7 @@ EXPECTED = {
     "legacy_keys_not_a_list.pt": (RuntimeError, "list of storages does not match"),
     "legacy_keys_not_strings.pt": (RuntimeError, "list of storages does not match"),
     "legacy_keys_twice.pt": (RuntimeError, "list of storages does not match"),
-    "legacy_module.pt": (Unpickling, "reference to a storage was expected"),
+    "legacy_module.pt": (Unpickling, "Only persistent_load of storage is allowed, but got 'module'"),
     "legacy_storage_longer_than_file.pt": (RuntimeError, "of 4398046511104 bytes cannot be in a file"),
     "legacy_storage_of_negative_length.pt": (RuntimeError, "-1 elements in the file, expected 10"),
     "legacy_storage_of_other_length.pt": (RuntimeError, "11 elements in the file, expected 10"),

@@ -89,7 +89,8 @@ def make_size(sizes: Any) -> Any:
 
 def make_layout(name: Any) -> Any:
     if name != "torch.strided":
-        raise NotImplementedError(f"the layout {name} is not in rushlight; tensors are strided")
+        kind = "sparse tensors" if str(name).startswith("torch.sparse_") else "its tensors"
+        raise NotImplementedError(f"the file holds the layout {name}; {kind} are not in rushlight, tensors are strided")
     return rushlight.strided
 
 
@@ -278,6 +279,11 @@ class CheckpointWorld:
     # Storages and the tensors over them.
 
     def persistent_load(self, identifier: Any) -> Any:
+        if type(identifier) is tuple and identifier[:1] == ("module",):
+            self.fail(
+                "Only persistent_load of storage is allowed, but got 'module': the file holds a whole module in the "
+                "legacy format, with its source code."
+            )
         if type(identifier) is not tuple or len(identifier) not in (5, 6) or identifier[0] != "storage":
             self.fail(f"A reference to a storage was expected, but got {_describe(identifier)}.")
         storage_type, key, location, numel = identifier[1:5]

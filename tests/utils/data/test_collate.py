@@ -102,7 +102,7 @@ def test_samples_are_not_changed():
     assert sample == {"a": 1}
 
 
-@pytest.mark.parametrize("sample", [None, object(), {1, 2}, 1j], ids=["object", "set", "complex"])
+@pytest.mark.parametrize("sample", [None, object(), {1, 2}, 1j], ids=["none", "object", "set", "complex"])
 def test_other_types_are_refused(sample):
     with pytest.raises(
         TypeError, match="default_collate: batch must contain tensors, numpy arrays, numbers, dicts or li"
