@@ -49,7 +49,9 @@ def same(a, b):
 def values(library, dtypes=DTYPES):
     """One object with everything that a checkpoint may hold, made by a library."""
     base = library.arange(24.0).reshape(2, 3, 4)
-    state = collections.OrderedDict((name, library.tensor([[0, 1], [2, 3]]).to(getattr(library, name))) for name in dtypes)
+    state = collections.OrderedDict(
+        (name, library.tensor([[0, 1], [2, 3]]).to(getattr(library, name))) for name in dtypes
+    )
     state._metadata = collections.OrderedDict({"": {"version": 1}})
     parameter, tensor = library.nn.Parameter(library.ones(3)), library.ones(2)
     parameter.note, tensor.note = "p", ["t", library.zeros(1)]
