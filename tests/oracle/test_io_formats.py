@@ -340,7 +340,7 @@ def test_refusals_are_of_the_same_class(make):
 def test_refusals_to_save_are_of_the_same_class(target, options):
     kinds = []
     for library in (torch, rushlight):
-        with pytest.raises(Exception) as caught:  # noqa: B017 - which one is what is compared
+        with pytest.raises(Exception) as caught:
             library.save({"a": library.ones(100_000)}, io.BytesIO() if target is None else target, **options)
         kinds.append(caught.type)
     assert kinds[0] is kinds[1]
