@@ -72,10 +72,6 @@ _SUBMODULES = (
 _ELSEWHERE = {
     **dict.fromkeys(("cdist", "cosine_similarity", "pairwise_distance", "pdist"), "rushlight.nn.functional.distance"),
     **dict.fromkeys(
-        ("channel_shuffle", "native_channel_shuffle", "pixel_shuffle", "pixel_unshuffle"),
-        "rushlight.nn.functional.shuffle",
-    ),
-    **dict.fromkeys(
         (
             "cosine_embedding_loss",
             "ctc_loss",

@@ -103,7 +103,7 @@ def numel(input: Tensor) -> int:
 def typename(obj: Any) -> str:
     """The name of a tensor's type (``torch.FloatTensor``), or of the class of another object."""
     if isinstance(obj, Tensor):
-        return obj.type()
+        return str(obj.type())
     module = getattr(obj, "__module__", None) or ""
     name = getattr(obj, "__qualname__", None) or type(obj).__qualname__
     return name if module in ("", "builtins") else f"{module}.{name}"

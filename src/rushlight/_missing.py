@@ -14,9 +14,13 @@ from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
 from types import FrameType
+from typing import Any
 
 # The roots under which PyTorch's programs know our packages.
 TORCH_ROOTS: Mapping[str, str] = {"torch": "rushlight", "torchvision": "rushlight.vision"}
+
+# Per module: the submodules and names that it loads on first use, as it declared them; for the type stubs.
+LAZY: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {}
 
 
 def torch_name(name: str) -> str:
@@ -29,15 +33,16 @@ def torch_name(name: str) -> str:
 
 def lazy_module(
     module: str, submodules: Collection[str] = (), names: Mapping[str, str] | None = None
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The module-level `__getattr__` and `__dir__` of `module`.
 
     `submodules` are imported when first looked at; `names` maps an attribute to the module that defines it, or to
     "module:path" where its value is the attribute at another dotted path of that module.
     """
     origin = dict(names or {})
+    LAZY[module] = tuple(submodules), origin
 
-    def __getattr__(name: str) -> object:
+    def __getattr__(name: str) -> Any:
         if name in submodules:
             return import_module(f"{module}.{name}")  # the import system binds it, so this runs once
         if name in origin:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from . import _C
 
@@ -16,6 +16,11 @@ __all__: list[str] = []
 
 def _method(function: Any) -> Any:
     setattr(Tensor, function.__name__, function)
+    return function
+
+
+def _property(function: Any) -> Any:
+    setattr(Tensor, function.__name__, property(function))
     return function
 
 
@@ -67,38 +72,6 @@ def __contains__(self: Tensor, element: Any) -> bool:
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
-@_method
-def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    """Return the tensor itself: it is on the CPU."""
-    return self
-
-
-@_method
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-    """Raise: rushlight runs on CPUs only."""
-    return self.to("cuda" if device is None else device)
-
-
-def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """Return the name of the tensor's type (``torch.FloatTensor``), or the tensor converted to ``dtype``, a torch.dtype
-    or such a name or class."""
-    from ._creation import LEGACY
-
-    names = {d: name for name, d in LEGACY.items()}
-    if dtype is None:
-        return f"torch.{names.get(self.dtype, repr(self.dtype))}"
-    if not isinstance(dtype, _C.dtype):
-        name = dtype if isinstance(dtype, str) else dtype.__name__
-        known = LEGACY.get(name.rsplit(".", 1)[-1])
-        if known is None:
-            raise ValueError(f"invalid type: {name!r}")
-        dtype = known
-    return self.to(dtype)
-
-
-Tensor.type = _type
-
-
 def _warn_of_hooks(tensor: Tensor) -> None:
     if tensor._hooks():
         from .utils.hooks import warn_if_has_hooks
@@ -106,18 +79,22 @@ def _warn_of_hooks(tensor: Tensor) -> None:
         warn_if_has_hooks(tensor)
 
 
-Tensor._backward_hooks = property(Tensor._hooks, doc="The dictionary of this tensor's hooks, or None.")
+@_property
+def _backward_hooks(self: Tensor) -> Any:
+    """The dictionary of this tensor's hooks, or None."""
+    return self._hooks()
 
 
 @_method
-def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
+def __deepcopy__(self: Tensor, memo: dict[Any, Any]) -> Tensor:
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
             "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage."
         )
     if id(self) in memo:
-        return memo[id(self)]
+        known: Tensor = memo[id(self)]
+        return known
     _warn_of_hooks(self)
     storages = memo.setdefault("rushlight storages", {})
     storage = self.untyped_storage()
@@ -126,7 +103,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if copied is None:
         copied = storages[key] = _C.UntypedStorage(storage.nbytes())
         memoryview(copied)[:] = memoryview(storage)
-    new: Any = _C.empty((0,), dtype=self.dtype)
+    new = _C.empty((0,), dtype=self.dtype)
     new.set_(copied, self.storage_offset(), tuple(self.shape), self.stride())
     if type(self) is not Tensor:
         new = Tensor._make_subclass(type(self), new)
@@ -140,7 +117,7 @@ def __deepcopy__(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return new
 
 
-def _rebuild(array: Any, dtype: Any, cls: type, requires_grad: bool, state: dict[str, Any]) -> Tensor:
+def _rebuild(array: Any, dtype: Any, cls: type[Tensor], requires_grad: bool, state: dict[str, Any]) -> Tensor:
     made = _C.from_numpy(array)
     if made.dtype is not dtype:
         made = made.view(dtype)
@@ -154,7 +131,7 @@ def _rebuild(array: Any, dtype: Any, cls: type, requires_grad: bool, state: dict
 
 
 @_method
-def __reduce_ex__(self: Tensor, protocol: int) -> Any:
+def __reduce_ex__(self: Tensor, protocol: SupportsIndex) -> Any:
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) can be pickled; call detach() first"
@@ -166,34 +143,21 @@ def __reduce_ex__(self: Tensor, protocol: int) -> Any:
 
 
 @_method
-def share_memory_(self: Tensor) -> Tensor:
-    """Move the numbers into memory that other processes see, for all tensors over it, and return this tensor."""
-    from .multiprocessing.shared_storage import share
-
-    share(self.untyped_storage())
-    return self
-
-
-@_method
-def is_shared(self: Tensor) -> bool:
-    """Whether other processes see the numbers."""
-    return bool(self.untyped_storage().is_shared())
-
-
-@_method
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """Return elements of this tensor where ``condition`` is True, of ``other`` (tensor or number) elsewhere."""
     return _C.where(condition, self, other)
 
 
-def _adjoint(self: Tensor) -> Tensor:
+@_property
+def mH(self: Tensor) -> Tensor:
     """Matrices transposed and conjugated."""
     if self.dim() == 1:
         raise RuntimeError("tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.")
     return self.adjoint()
 
 
-def _adjoint_matrix(self: Tensor) -> Tensor:
+@_property
+def H(self: Tensor) -> Tensor:
     """A matrix transposed and conjugated."""
     n = self.dim()
     if n not in (0, 2):
@@ -202,9 +166,7 @@ def _adjoint_matrix(self: Tensor) -> Tensor:
     return self.adjoint()
 
 
-Tensor.mH = property(_adjoint)
-Tensor.H = property(_adjoint_matrix)
-Tensor.__array_priority__ = 1000
+setattr(Tensor, "__array_priority__", 1000)  # noqa: B010  (NumPy asks for it)
 
 
 def _disabled_torch_function_impl(

@@ -12,7 +12,7 @@ import pickle
 import sys
 import warnings
 from enum import Enum
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from .io.atomic_file import ReplacingOutput, atomic_output
 from .io.inspect import UnknownGlobals
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from . import device
     from .io.source import Source
 
-    FileLike = str | os.PathLike[str] | IO[bytes]
-    MapLocation = Callable[[Any, str], Any] | device | str | dict[str, str] | None
+    FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
+    MapLocation: TypeAlias = Callable[[Any, str], Any] | device | str | dict[str, str] | None
 
 __all__ = [
     "LoadEndianness",
@@ -143,8 +143,7 @@ def save(
     different dtypes, ``AttributeError`` when ``f`` is neither path nor file, and whatever pickling ``obj`` raises; in
     every case an existing file is left as it was.
     """
-    is_path = isinstance(f, (str, os.PathLike))
-    if not is_path and not hasattr(f, "write"):
+    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if pickle_module is not pickle:
         raise NotImplementedError(
@@ -153,7 +152,7 @@ def save(
         )
     if pickle_protocol == 0:
         raise ValueError("pickle protocol 0 cannot refer to storages; use a protocol from 1 to 5")
-    output = atomic_output(f) if is_path else _StreamOutput(f)
+    output = atomic_output(f) if isinstance(f, (str, os.PathLike)) else _StreamOutput(f)
     if _use_new_zipfile_serialization:
         pickled, storages = pickle_for_zip(obj, pickle_protocol)
         with output as file:

@@ -97,7 +97,8 @@ class GradScaler:
         is the second step since the last update; AssertionError if no parameter has a gradient.
         """
         if not self._enabled:
-            return optimizer.step(*args, **kwargs)
+            loss: float | None = optimizer.step(*args, **kwargs)
+            return loss
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._check_scale("step")

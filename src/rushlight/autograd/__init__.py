@@ -199,7 +199,7 @@ def _batched_grad(
     create_graph: bool,
     allow_unused: bool,
 ) -> tuple[Tensor | None, ...]:
-    from rushlight.func import vmap
+    from rushlight.func import vmap  # type: ignore[attr-defined]  # not there yet
 
     for i, (out, v) in enumerate(zip(roots, cotangents, strict=False)):
         if not isinstance(out, Tensor):
@@ -228,9 +228,11 @@ def _materialize(
 ) -> tuple[Tensor, ...]:
     filled = []
     for g, source in zip(grads, sources, strict=True):
-        if g is None and not isinstance(source, Tensor):
-            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-        filled.append(rushlight.zeros_like(source, requires_grad=create_graph) if g is None else g)
+        if g is None:
+            if not isinstance(source, Tensor):
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+            g = rushlight.zeros_like(source, requires_grad=create_graph)
+        filled.append(g)
     return tuple(filled)
 
 

@@ -316,7 +316,7 @@ def _block_units(tensors: Iterable[Tensor], total: int) -> list[Tensor]:
 
 def _columns(func: Callable[..., Any], inputs: Tensors, caller: str) -> tuple[bool, list[list[Tensor]]]:
     """Jacobian blocks of each output, by one batched pass of forward mode over all elements of all inputs."""
-    from rushlight.func import vmap
+    from rushlight.func import vmap  # type: ignore[attr-defined]  # not there yet
 
     from . import forward_ad
 

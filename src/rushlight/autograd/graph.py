@@ -263,7 +263,8 @@ def _gradient_node(tensor: Tensor) -> Any:
     if not tensor.requires_grad:
         raise AssertionError("Expected gradient function to be set, but the tensor does not require grad")
     with enable_grad():
-        return tensor.view_as(tensor).grad_fn.next_functions[0][0]
+        view: Any = tensor.view_as(tensor)
+        return view.grad_fn.next_functions[0][0]
 
 
 class _Saved:

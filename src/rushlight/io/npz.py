@@ -57,7 +57,7 @@ def save_file(tensors: Mapping[str, rushlight.Tensor], filename: str | os.PathLi
         for name, array in arrays.items():
             header = io.BytesIO()
             numpy.lib.format.write_array_header_1_0(header, numpy.lib.format.header_data_from_array_1_0(array))
-            writer.add(name + ENDING, header.getvalue(), memoryview(array.reshape(-1).view(numpy.uint8)))
+            writer.add(name + ENDING, header.getvalue(), array.reshape(-1).view(numpy.uint8).data)
         writer.close()
 
 

@@ -74,6 +74,12 @@ class CheckpointPickler(pickle._Pickler):
     standard library's pickler in Python is used because it lets a class be written under another module's name.
     """
 
+    # of the standard library's class, which typeshed does not describe
+    proto: int
+    write: Callable[[bytes], object]
+    save: Callable[[Any], None]
+    memoize: Callable[[Any], None]
+
     def __init__(self, file: IO[bytes], protocol: int) -> None:
         super().__init__(file, protocol=protocol)
         self.storages: dict[str, StorageReference] = {}
@@ -165,7 +171,7 @@ class CheckpointPickler(pickle._Pickler):
         function, args = self._reduce_tensor(parameter.detach())
         data, state = _Reduced(function, args), _attributes(parameter)
         if type(parameter) is not rushlight.nn.Parameter:
-            whole = (data, parameter.requires_grad, OrderedDict())
+            whole: tuple[Any, ...] = (data, parameter.requires_grad, OrderedDict())
             return REBUILD_FROM_TYPE, (REBUILD_PARAMETER, type(parameter), whole, state)
         if state:
             return REBUILD_PARAMETER_WITH_STATE, (data, parameter.requires_grad, OrderedDict(), state)

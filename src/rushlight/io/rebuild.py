@@ -73,7 +73,7 @@ def finish(tensor: rushlight.Tensor, requires_grad: Any, metadata: Any) -> rushl
         if flag not in ("conj", "neg"):
             raise NotImplementedError(f"the tensor flag {flag!r} is not in rushlight")
         if value:
-            tensor = tensor.conj() if flag == "conj" else tensor.neg()
+            tensor = tensor.conj() if flag == "conj" else tensor.neg()  # type: ignore[attr-defined]  # not there yet
     if requires_grad is not False:
         tensor.requires_grad_(_flag(requires_grad))
     return tensor
@@ -105,7 +105,7 @@ def with_type_and_state(tensor: Any, cls: Any, state: Any) -> Any:
     if not isinstance(tensor, rushlight.Tensor):
         raise TypeError(f"a {type(tensor).__name__} where a tensor was expected")
     if cls is not None and type(tensor) is not cls:
-        tensor = tensor.as_subclass(cls)
+        tensor = tensor.as_subclass(cls)  # type: ignore[attr-defined]  # not there yet
     attributes, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
     if slots:
         raise TypeError("slots of a tensor subclass are not restored")

@@ -100,7 +100,7 @@ def load(data: bytes) -> dict[str, rushlight.Tensor]:
 
     from safetensors import SafetensorError, deserialize
 
-    deserialize(data)
+    deserialize(data)  # type: ignore[no-untyped-call]
     source = StreamSource(io.BytesIO(data), "<bytes>")
     try:
         header = read_header(source)

@@ -229,7 +229,8 @@ class CheckpointWorld:
 
     def _callable(self, function: Any) -> Callable[..., Any]:
         if id(function) in self._allowed_objects:
-            return function
+            allowed: Callable[..., Any] = function
+            return allowed
         try:
             make = self._calls.get(function)
         except TypeError:  # not hashable, hence nothing that find_global returned

@@ -80,7 +80,7 @@ class ZipReader:
                 f"record {record.name!r} of {record.stored_size} bytes at offset {begin} runs into the next one "
                 f"at offset {record.limit}"
             )
-        return begin
+        return int(begin)
 
     def read(self, record: Record) -> bytes:
         """The record's data."""

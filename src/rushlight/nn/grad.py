@@ -26,7 +26,8 @@ def _gradient(
             f"Expected a gradient of the shape {list(output.shape)} that the convolution's output has, but got "
             f"{list(grad_output.shape)}"
         )
-    return rushlight.autograd.grad(output, operands[wanted], grad_output)[0]
+    result: Tensor = rushlight.autograd.grad(output, operands[wanted], grad_output)[0]
+    return result
 
 
 def conv1d_input(

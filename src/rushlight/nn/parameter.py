@@ -51,17 +51,17 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 "implementation."
             )
         marked._is_param = True
-        return marked
+        return marked  # type: ignore[no-any-return]  # of the user's class, which passes for a Parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
-        copied = memo.get(id(self))
+        copied: Parameter | None = memo.get(id(self))
         if copied is None:
             data = self.data.clone(memory_format=rushlight.preserve_format)
             memo[id(self)] = copied = type(self)(data, self.requires_grad)
         return copied
 
-    def __repr__(self, *args: Any, **kwargs: Any) -> str:
-        return "Parameter containing:\n" + super().__repr__(*args, **kwargs)
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         from rushlight.io.rebuild import rebuild_parameter, rebuild_parameter_with_state
@@ -87,6 +87,8 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     The result is an alias of `data` (an empty tensor by default) of `data`'s own type, marked as a buffer; with
     `persistent=False` it stays out of the module's `state_dict`.
     """
+
+    persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
@@ -153,7 +155,7 @@ class UninitializedTensorMixin:
         )
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape is not known yet; `materialize` makes a `Parameter` of it.
 
     Operations that need the shape raise ValueError, access to `shape` RuntimeError.
@@ -165,7 +167,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return Tensor._make_subclass(cls, rushlight.empty(0, device=device, dtype=dtype), requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
-        copied = memo.get(id(self))
+        copied: UninitializedParameter | None = memo.get(id(self))
         if copied is None:
             memo[id(self)] = copied = type(self)(self.requires_grad, self.data.device, self.data.dtype)
         return copied
@@ -178,6 +180,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """
 
     cls_to_become = Tensor
+    persistent: bool
+    _is_buffer: bool
 
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True

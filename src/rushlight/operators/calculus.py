@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .. import _C
 
@@ -106,7 +107,7 @@ def gradient(
     if spacing is None:
         spacing = 1
     one = isinstance(spacing, int | float) or (isinstance(spacing, Tensor) and spacing.dim() == 0)
-    spacings = [spacing] * len(dims) if one else [spacing] if isinstance(spacing, Tensor) else list(spacing)
+    spacings: list[Any] = [spacing] * len(dims) if one else [spacing] if isinstance(spacing, Tensor) else list(spacing)  # type: ignore[arg-type]
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if len(spacings) != len(dims):

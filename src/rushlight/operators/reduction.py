@@ -25,11 +25,13 @@ def norm(
     dimensions. The gradient at a norm of 0 is 0.
     """
     if isinstance(p, str) and p != "fro":
-        from ..linalg import matrix_norm
+        from ..linalg import matrix_norm  # type: ignore[import-not-found]  # not there yet
 
         dims = dim if dim is not None else tuple(range(input.dim()))
-        return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
-    return _C.linalg_vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype, out=out)
+        nuclear: Tensor = matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
+        return nuclear
+    order = 2 if p is None or isinstance(p, str) else p
+    return _C.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
 
 
 _MODES = ("linear", "lower", "higher", "midpoint", "nearest")

@@ -119,13 +119,14 @@ def operators() -> dict[str, Operator]:
         if written is not None and base not in changing:
             changing[base] = written
             forms[base].add(INPLACE)
+    either = changing | plain
     return {
         name: Operator(
             name,
             frozenset(forms[name]),
-            plain.get(name, changing.get(name)),
+            either[name],
             changing.get(name),
-            plain.get(name, changing.get(name)).pointwise,
+            either[name].pointwise,
             tuple(sorted(places[name])),
         )
         for name in sorted(places)

@@ -131,4 +131,5 @@ class NAdam(UpdateRule):
 
 def momentum(step: float, beta1: float, decay: float) -> float:
     """The momentum of one step: it begins near half of ``beta1`` and grows to it."""
-    return beta1 * (1 - 0.5 * 0.96 ** (step * decay))
+    value: float = beta1 * (1 - 0.5 * 0.96 ** (step * decay))
+    return value

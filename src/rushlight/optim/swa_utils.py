@@ -48,7 +48,8 @@ def get_swa_avg_fn() -> Average:
     """The function ``(average, current, count)`` that returns the mean of ``count + 1`` values."""
 
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
-        return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+        result: Tensor = averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+        return result
 
     return swa_update
 

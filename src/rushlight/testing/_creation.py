@@ -54,17 +54,17 @@ def make_tensor(
             "The parameters `noncontiguous` and `memory_format` are mutually exclusive, "
             f"but got {noncontiguous=} and {memory_format=}"
         )
-    sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
-    low, high = _limits(dtype, low, high, floating)
+    sizes: Any = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    begin, end = _limits(dtype, low, high, floating)
 
     spread = noncontiguous and math.prod(sizes) > 1
     result = rushlight.empty((*sizes[:-1], 2 * sizes[-1]) if spread else sizes, dtype=dtype, device=device)
     if not floating:
-        result.random_(low, high)
+        result.random_(begin, end)
     elif dtype.is_complex:
-        _fill_uniform(rushlight.view_as_real(result), low, high)
+        _fill_uniform(rushlight.view_as_real(result), begin, end)  # type: ignore[attr-defined]  # not there yet
     else:
-        _fill_uniform(result, low, high)
+        _fill_uniform(result, begin, end)
     if exclude_zero:
         result[result == 0] = _smallest(dtype, floating)
     if spread:

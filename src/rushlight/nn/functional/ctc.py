@@ -54,7 +54,7 @@ def ctc_loss(
     if not log_probs.numel():
         raise RuntimeError(f"log_probs tensor must not be empty, got {tuple(log_probs.shape)}")
     labels, steps, counts = _checked_targets(log_probs, targets, input_lengths, target_lengths, blank)
-    loss = _ConnectionistLoss.apply(log_probs, labels, steps, counts, blank, zero_infinity)
+    loss: Tensor = _ConnectionistLoss.apply(log_probs, labels, steps, counts, blank, zero_infinity)
     if mode == 1:
         return (loss / rushlight.from_numpy(np.maximum(counts, 1)).to(loss.dtype)).mean()
     if mode == 2:

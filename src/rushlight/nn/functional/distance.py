@@ -10,7 +10,8 @@ __all__ = ["cdist", "cosine_similarity", "normalize", "pairwise_distance", "pdis
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """``‖x1 - x2 + eps‖ₚ`` over the last dimension of the two, which broadcast."""
-    return rushlight.linalg.vector_norm(x1 - x2 + eps, p, -1, keepdim)
+    result: Tensor = rushlight.linalg.vector_norm(x1 - x2 + eps, p, -1, keepdim)
+    return result
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -30,7 +31,8 @@ def _clamped_norm(x: Tensor, dim: int, eps: float) -> Tensor:
     norm = rushlight.linalg.vector_norm(x, 2, dim, True).clone()
     with rushlight.no_grad():
         norm.clamp_(min=eps)
-    return norm
+    result: Tensor = norm
+    return result
 
 
 def normalize(
@@ -58,7 +60,8 @@ def _norm(difference: Tensor, p: float) -> Tensor:
         return difference.sum(-1)
     if p == 0:  # the number of differing elements, with a derivative, which is 0
         return difference.sign().abs().sum(-1)
-    return rushlight.linalg.vector_norm(difference, p, -1)
+    result: Tensor = rushlight.linalg.vector_norm(difference, p, -1)
+    return result
 
 
 def _check_pdist(input: Tensor, p: float) -> None:

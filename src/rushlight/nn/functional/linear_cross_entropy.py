@@ -102,7 +102,7 @@ def _chunked(
     if labels.shape[0] != rows.shape[0]:
         raise ValueError(f"Expected input batch_size ({rows.shape[0]}) to match target batch_size ({labels.shape[0]}).")
     size = _rows_at_a_time(rows.shape[0], linear_weight.shape[0], linear_weight.shape[1], options)
-    loss = _RowwiseLoss.apply(rows, linear_weight, linear_bias, labels, weight, ignore_index, size)
+    loss: Tensor = _RowwiseLoss.apply(rows, linear_weight, linear_bias, labels, weight, ignore_index, size)
     if mode == 2:
         return loss.sum()
     if mode == 1:

@@ -277,7 +277,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 def _power_pool(pool: Any, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
     """(Σ x^p)^(1/p) over windows; a sum that is negative, as odd powers give, becomes 0 times its sign."""
     stride = kernel_size if stride is None else stride
-    means = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+    means: Tensor = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     return (means.sign() * means.abs().relu()).mul(math.prod(kernel_size)).pow(1.0 / norm_type)
 
 

@@ -256,7 +256,8 @@ def _cubic(x: _Reals, a: float) -> _Reals:
 
 
 def _triangle(x: _Reals) -> _Reals:
-    return np.maximum(1 - x, 0)
+    heights: _Reals = np.maximum(1 - x, 0)
+    return heights
 
 
 def _lanczos(x: _Reals) -> _Reals:

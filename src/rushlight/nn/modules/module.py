@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any, Self
 
 import rushlight
@@ -247,11 +248,11 @@ class Module(Stateful):
 
     def ipu(self, device: Any = None) -> Self:
         """Move parameters and buffers to an IPU; Tensor.ipu raises where there is none."""
-        return self._apply(lambda tensor: tensor.ipu(device))
+        return self._apply(methodcaller("ipu", device))
 
     def mtia(self, device: Any = None) -> Self:
         """Move parameters and buffers to an MTIA device; Tensor.mtia raises where there is none."""
-        return self._apply(lambda tensor: tensor.mtia(device))
+        return self._apply(methodcaller("mtia", device))
 
     def share_memory(self) -> Self:
         """Move parameters and buffers into memory that other processes see (Tensor.share_memory_)."""

@@ -321,4 +321,5 @@ class Registration(rushlight._C._ModuleBase):
         owner, name, value = self._get_member(target)
         if name not in owner._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        return value
+        result: Tensor = value
+        return result

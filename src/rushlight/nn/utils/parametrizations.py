@@ -17,7 +17,7 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 def _adjoint(x: Tensor) -> Tensor:
-    return x.mT.conj() if x.is_complex() else x.mT
+    return x.mT.conj() if x.is_complex() else x.mT  # type: ignore[attr-defined]  # not there yet
 
 
 def _is_orthogonal(q: Tensor) -> bool:
@@ -29,8 +29,10 @@ def _is_orthogonal(q: Tensor) -> bool:
 
 def _make_orthogonal(a: Tensor) -> Tensor:
     """The orthonormal columns of QR, with signs such that the diagonal of R is positive."""
+    q: Tensor
     q, r = rushlight.linalg.qr(a)
-    return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+    result: Tensor = q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+    return result
 
 
 class _Orthogonal(Module):
@@ -70,7 +72,7 @@ class _Orthogonal(Module):
                 a = rushlight.cat([a, a.new_zeros(*a.shape[:-2], rows, rows - columns)], -1)
             a = a - _adjoint(a)
             if self.orthogonal_map == "matrix_exp":
-                q = rushlight.matrix_exp(a)
+                q = rushlight.matrix_exp(a)  # type: ignore[attr-defined]  # not there yet
             else:
                 one = rushlight.eye(rows, dtype=a.dtype)
                 q = rushlight.linalg.solve(one - 0.5 * a, one + 0.5 * a)
@@ -78,7 +80,8 @@ class _Orthogonal(Module):
                 q = q[..., :columns]
         if self.use_trivialization:
             q = self.base @ q
-        return q.mT if transposed else q
+        result: Tensor = q.mT if transposed else q
+        return result
 
     def right_inverse(self, Q: Tensor) -> Tensor:
         """What gives `Q`, or the nearest orthogonal matrix; not for the exponential or Cayley's map without a base."""
@@ -97,11 +100,12 @@ class _Orthogonal(Module):
                     "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
                     "use_trivialization=False."
                 )
-            reflections, tau = rushlight.geqrf(Q)
+            reflections, tau = rushlight.geqrf(Q)  # type: ignore[attr-defined]  # not there yet
             signs = reflections.diagonal(dim1=-2, dim2=-1)
             # LAPACK leaves out a reflection where there is nothing to reflect; here there is one for each column
             signs.copy_(rushlight.where((signs < 0) == (tau == 0), 1.0, -1.0))
-            return reflections.mT if transposed else reflections
+            result: Tensor = reflections.mT if transposed else reflections
+            return result
         if rows == columns:
             base = Q.clone() if _is_orthogonal(Q) else _make_orthogonal(Q)
         else:

@@ -58,7 +58,8 @@ class SpectralNorm:
                     u.copy_(F.normalize(rushlight.mv(matrix, v), dim=0, eps=self.eps))
                 # copies, as the next call changes the vectors that this one's graph needs
                 u, v = u.clone(), v.clone()
-        return weight / rushlight.dot(u, rushlight.mv(matrix, v))
+        result: Tensor = weight / rushlight.dot(u, rushlight.mv(matrix, v))
+        return result
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))

@@ -19,7 +19,8 @@ _M = TypeVar("_M", bound=Module)
 def norm_except_dim(v: Tensor, dim: int | None) -> Tensor:
     """The Euclidean norm of `v` over all dimensions but `dim`, kept with size 1; over all for None or -1."""
     if dim is None or dim == -1:
-        return rushlight.linalg.vector_norm(v)
+        result: Tensor = rushlight.linalg.vector_norm(v)
+        return result
     dims = [d for d in range(v.dim()) if d != dim % v.dim()]
     return rushlight.linalg.vector_norm(v, 2, dims, True) if dims else v.abs()
 

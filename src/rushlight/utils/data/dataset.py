@@ -173,7 +173,7 @@ class ChainDataset(IterableDataset[Any]):
             yield from dataset
 
     def __len__(self) -> int:
-        return sum(len(dataset) for dataset in self._checked())  # type: ignore[arg-type]
+        return sum(len(dataset) for dataset in self._checked())  # type: ignore[arg-type, misc]
 
     def _checked(self) -> Iterator[IterableDataset[Any]]:
         for dataset in self.datasets:
@@ -224,8 +224,8 @@ def random_split(
     if any(length < 0 for length in lengths):
         raise ValueError(f"lengths of subsets must not be negative, but got {list(lengths)}")
     generator = rushlight.default_generator if generator is None else generator
-    indices = rushlight.randperm(sum(lengths), generator=generator).tolist()
     counts = cast("Sequence[int]", lengths)
+    indices = rushlight.randperm(sum(counts), generator=generator).tolist()
     ends = itertools.accumulate(counts)
     return [Subset(dataset, indices[end - count : end]) for end, count in zip(ends, counts, strict=True)]
 

@@ -61,7 +61,8 @@ def make_dataset(
     if (extensions is None) == (is_valid_file is None):
         raise ValueError("Both extensions and is_valid_file cannot be None or not None at the same time")
     valid = is_valid_file or (lambda path: has_file_allowed_extension(path, extensions or ()))
-    samples, empty = [], []
+    samples: list[tuple[str, int]] = []
+    empty: list[str] = []
     for name in sorted(class_to_idx):
         folder = os.path.join(directory, name)
         before = len(samples)

@@ -74,7 +74,8 @@ class BasicBlock(nn.Module):
         out = self.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
         out += x if self.downsample is None else self.downsample(x)
-        return self.relu(out)
+        result: Tensor = self.relu(out)
+        return result
 
 
 class Bottleneck(nn.Module):
@@ -115,7 +116,8 @@ class Bottleneck(nn.Module):
         out = self.relu(self.bn2(self.conv2(out)))
         out = self.bn3(self.conv3(out))
         out += x if self.downsample is None else self.downsample(x)
-        return self.relu(out)
+        result: Tensor = self.relu(out)
+        return result
 
 
 class ResNet(nn.Module):
@@ -200,7 +202,8 @@ class ResNet(nn.Module):
         """Computes the scores of images."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(rushlight.flatten(self.avgpool(x), 1))
+        result: Tensor = self.fc(rushlight.flatten(self.avgpool(x), 1))
+        return result
 
 
 def _resnet(

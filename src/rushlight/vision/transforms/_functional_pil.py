@@ -85,7 +85,7 @@ def pad(img: Any, edges: tuple[int, int, int, int], fill: Any, mode: str) -> "Im
     if mode == "constant":
         padded = ImageOps.expand(image, border=edges, fill=_fill(fill, len(image.getbands())))
         if image.mode == "P":
-            padded.putpalette(image.getpalette())
+            padded.putpalette(image.getpalette() or [])
         return padded
     left, top, right, bottom = edges
     image = image.crop((max(-left, 0), max(-top, 0), image.width - max(-right, 0), image.height - max(-bottom, 0)))
@@ -93,7 +93,7 @@ def pad(img: Any, edges: tuple[int, int, int, int], fill: Any, mode: str) -> "Im
     pixels = np.asarray(image)
     padded = Image.fromarray(np.pad(pixels, around + [(0, 0)] * (pixels.ndim - 2), mode=mode))  # type: ignore[call-overload]
     if image.mode == "P":
-        padded.putpalette(image.getpalette())
+        padded.putpalette(image.getpalette() or [])
     return padded
 
 

@@ -111,7 +111,7 @@ class BlockReader:
         else:
             owner = owner.copy()
             self._returned.append(block.offset)
-        view, parts, at = memoryview(owner), [], 0
+        view, parts, at = owner.data, [], 0
         for size in sizes:
             parts.append(view[at : at + size])
             at += _aligned(size, ALIGNMENT)

@@ -96,7 +96,7 @@ class BatchSender:
         """The message that gives ``value`` as the result of ``task``. Raises what pickling ``value`` raises."""
         parts: list[memoryview] = []
         file = BytesIO()
-        self._pickler(file, lambda buffer: parts.append(buffer.raw())).dump(value)  # type: ignore[call-arg]
+        self._pickler(file, lambda buffer: parts.append(buffer.raw())).dump(value)  # type: ignore[call-arg, arg-type]
         pickled = file.getbuffer()
         sizes = [len(part) for part in parts]
         if sum(sizes) <= SMALL:
