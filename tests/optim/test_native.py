@@ -1,11 +1,11 @@
 """The native step: it agrees with the formula, takes what it can, and leaves the rest whole."""
 
 import pytest
-from rushlight._C import _optim
 from test_rules import CASES, gradients
 
 import rushlight as torch
 from rushlight import optim
+from rushlight._C import _optim
 from rushlight.nn import Parameter
 from rushlight.optim._rule import UpdateRule
 
