@@ -1,6 +1,7 @@
 """The files that are derived from the registry and committed: they are what the registry gives now, and they are right."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from rushlight.operators.registry import operators
 from rushlight.operators.stubs import derived_files
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-FILES = derived_files()
+FILES = derived_files(CHECKOUT)
 UPDATE = "out of date: run `python -m rushlight.operators.stubs` in the checkout"
 
 
@@ -25,6 +26,7 @@ def test_the_committed_file_is_what_the_registry_gives(path):
 def test_the_command_says_what_is_out_of_date_and_writes_it(tmp_path):
     for path in FILES:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "src/core").symlink_to(CHECKOUT / "src/core")  # which file defines an operator is read there
     command = [sys.executable, "-m", "rushlight.operators.stubs", "--check", str(tmp_path)]
     check = subprocess.run(command, capture_output=True, text=True)
     assert check.returncode == 1 and check.stdout.startswith("out of date: src/rushlight/_C.pyi")
@@ -82,3 +84,44 @@ def test_every_operator_has_a_signature_for_each_of_its_names():
     for operator in operators().values():
         for _, name in operator.names:
             assert f"def {name}(" in stub, name
+
+
+def _rows():
+    """Per operator of the page: its cells."""
+    cell = re.compile(r"(?<!\\)\|")
+    lines = [line for line in FILES["docs/operators.md"].split("\n") if line.startswith("| `")]
+    rows = [[part.strip() for part in cell.split(line)[1:-1]] for line in lines]
+    return {row[0].split("`")[1]: row for row in rows}
+
+
+ROWS = _rows()
+
+
+def test_the_page_has_each_operator_once_with_what_it_says_of_itself():
+    table = operators()
+    assert set(ROWS) == {name for name in table if not (name[-1] == "_" and name[:-1] in table)}
+    assert FILES["docs/operators.md"].count("\n| `") == len(ROWS)
+    for name, (_, calls, forms, node, sentence) in ROWS.items():
+        assert all(f"`{s}`" in calls.replace("\\|", "|") for s in table[name].signatures)
+        assert forms and sentence.endswith(".")
+        assert (node == "–") == (not table[name].differentiable), name
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("mul", "MulBackward0"),
+        ("exp", "ExpBackward0"),
+        ("gelu", "GeluBackward0"),
+        ("sum", "SumBackward0, SumBackward1"),
+        ("max", "MaxBackward1, MaximumBackward0, MaxBackward0"),
+        ("matmul", "MmBackward0"),
+        ("conv2d", "ConvolutionBackward0"),
+        ("index_select", "IndexSelectBackward0"),
+        ("copy_", "CopyBackwards"),
+        ("argmax", "–"),
+        ("eq", "–"),
+    ],
+)
+def test_the_nodes_of_the_page(name, nodes):
+    assert ROWS[name][3] == nodes

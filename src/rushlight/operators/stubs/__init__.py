@@ -6,15 +6,18 @@ The type stubs of the core and of packages that only gather names, and the page 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from .core import core_stub
 from .package import PackageStub
+from .page import operators_page
 
 PACKAGES = ("rushlight", "rushlight.nn", "rushlight.nn.functional", "rushlight.nn.utils")
 
 
-def derived_files() -> dict[str, str]:
-    """Path in a checkout and content of every file that is derived."""
-    files = {"src/rushlight/_C.pyi": core_stub()}
+def derived_files(checkout: Path) -> dict[str, str]:
+    """Path in the checkout and content of every file that is derived."""
+    files = {"src/rushlight/_C.pyi": core_stub(), "docs/operators.md": operators_page(checkout)}
     for name in PACKAGES:
         files[f"src/{name.replace('.', '/')}/__init__.pyi"] = PackageStub(name).text()
     return files

@@ -17,7 +17,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     stale = []
-    for path, content in derived_files().items():
+    for path, content in derived_files(options.checkout).items():
         file = options.checkout / path
         if file.is_file() and file.read_text(encoding="utf-8") == content:
             continue
