@@ -352,12 +352,14 @@ TensorList run_backward(std::vector<GraphPoint> roots, TensorList grads, const B
     TensorList& grads;
     const BackwardOptions& options;
     int total_depth;
+    Modes modes;
     TensorList result;
-  } call{roots, grads, options, total_depth, {}};
+  } call{roots, grads, options, total_depth, modes, {}};
   run_on_fresh_stack(
       [](void* p) {
         auto& c = *static_cast<Call*>(p);
         total_depth = c.total_depth;
+        modes = c.modes;
         c.result = run_here(c.roots, c.grads, c.options);
       },
       &call);

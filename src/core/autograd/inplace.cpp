@@ -1,5 +1,5 @@
 // In-place changes: what is refused, and how histories of bases and views follow.
-#include "autograd/record.h"
+#include "autograd/tangent.h"
 #include "operators/operators.h"
 
 namespace rushlight {
@@ -121,6 +121,8 @@ void check_inplace(Tensor& t, bool records) {
 void finish_inplace(Tensor& t, Ref<Node> node, const char* operation) {
   if (diagnosis.record_locations || diagnosis.anomaly) [[unlikely]]
     trace_change(&t, operation);
+  if (modes.dual && node) [[unlikely]]
+    node = give_dual_change(std::move(node), t);
   if (!node) {
     t.bump_version();
     return;

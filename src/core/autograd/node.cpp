@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "autograd/record.h"
+#include "autograd/tangent.h"
 
 namespace rushlight {
 
@@ -32,13 +33,16 @@ Node* new_node(NodeKind* kind, std::size_t bytes, int n_edges, int n_saved, int 
   node->n_saved = std::uint16_t(n_saved);
   node->n_outputs = n_outputs;
   node->released = false;
+  node->lending = Lending::None;
   node->dtype = DType::Float32;
   node->ndim = 0;
   return node;
 }
 
 void fill_edges(Node* node, std::span<const Tensor* const> inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
+  if (modes.dual) [[unlikely]]
+    note_inputs(node, inputs);
+  for (std::size_t i = 0; modes.grad && i < inputs.size(); ++i)
     if (inputs[i] && is_differentiable(inputs[i]->dtype))
       node->edges[i] = gradient_edge(*const_cast<Tensor*>(inputs[i]));
   if (diagnosis.anomaly || diagnosis.record_locations) [[unlikely]]
@@ -52,6 +56,11 @@ void note_output(Node* node, const Tensor& out) {
   for (int i = 0; i < out.ndim && i < 4; ++i) node->sizes[i] = out.size(i);
 }
 
+namespace {
+/// Where a tangent will be computed from the saved tensors first, hooks get them after that (pack_late).
+bool packs(const Node* node) { return saved_hooks_active && !(node->extra && !node->extra->dual_inputs.empty()); }
+}  // namespace
+
 void save_input(Node* node, int i, Tensor* t, int input) {
   SavedTensor& s = node->saved[i];
   check(
@@ -61,7 +70,7 @@ void save_input(Node* node, int i, Tensor* t, int input) {
       "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
   s.input = std::int16_t(input);
   s.version = t->version();
-  if (saved_hooks_active) [[unlikely]] {
+  if (saved_hooks_active && packs(node)) [[unlikely]] {
     if ((s.hook = pack_saved(t))) return;
   }
   retain(static_cast<Object*>(t));
@@ -73,7 +82,7 @@ void save_output(Node* node, int i, Tensor* t, int output) {
   s.output = std::int16_t(output);
   s.version = t->version();
   TensorRef bare = alias(*t);
-  if (saved_hooks_active) [[unlikely]] {
+  if (saved_hooks_active && packs(node)) [[unlikely]] {
     if ((s.hook = pack_saved(bare.get()))) return;
   }
   s.tensor = bare.detach();
@@ -132,6 +141,8 @@ void fail_released(const Node* node) {
 
 TensorRef unpack(Node* node, int i) {
   SavedTensor& s = node->saved[i];
+  if (node->lending != Lending::None) [[unlikely]]
+    return lend_saved(node, s);
   if (!s.tensor) {
     if (node->released) fail_released(node);
     if (!s.hook) return nullptr;
@@ -147,6 +158,7 @@ TensorRef unpack(Node* node, int i) {
   }
   if (s.output >= 0) {
     TensorRef out = alias(*bare);
+    if (modes.dual) share_tangents(*bare, *out);
     set_history(*out, node, std::uint32_t(s.output));
     return out;
   }
@@ -155,6 +167,7 @@ TensorRef unpack(Node* node, int i) {
   if (!s.hook && same_history(*bare, edge)) return bare;
   if (s.hook && !edge.node) return bare;
   TensorRef out = alias(*bare);
+  if (modes.dual) share_tangents(*bare, *out);
   if (!edge.node) return out;
   if (edge.node->kind == &AccumulateGrad::kind) {
     out->set(RequiresGrad, true);
@@ -210,7 +223,7 @@ void node_clear(Node* node) noexcept {
 }
 
 int node_visit(Node* node, Visitor v) {
-  for (int i = 0; i < node->n_edges; ++i)
+  for (int i = 0; node->lending == Lending::None && i < node->n_edges; ++i)  // lent nodes have other edges for a while
     if (int stop = v(node->edges[i].node)) return stop;
   for (int i = 0; i < node->n_saved; ++i) {
     if (int stop = v(node->saved[i].tensor)) return stop;

@@ -44,6 +44,9 @@ struct NodeKind {
   void* type = nullptr;  ///< embedding: the class of these nodes, made at first use
 };
 
+/// What a node's saved tensors are for: its own derivative, or that by which a tangent is computed (tangent.h).
+enum class Lending : std::uint8_t { None, ToUnrecorded, ToRecorded };
+
 /// What few nodes have.
 struct NodeExtra {
   HookList<TensorHook> tensor_hooks;                        ///< before the node runs, on one output's gradient each
@@ -51,6 +54,7 @@ struct NodeExtra {
   HookList<NodePostHook> post_hooks;                        ///< after it
   std::vector<Dims> more_sizes;                             ///< of outputs 1, 2, ... (output 0's stand in the node)
   std::vector<std::pair<std::uint32_t, Object*>> retained;  ///< (output, tensor) of retain_grad; not owned
+  std::vector<const Tensor*> dual_inputs;                   ///< not owned: see autograd/tangent.h
   Object* metadata = nullptr;                               ///< owned Python dict, made when asked for
   Object* trace = nullptr;                                  ///< owned Python object: where the operation was recorded
   ~NodeExtra() {
@@ -72,7 +76,8 @@ struct Node : Object {
   std::int32_t n_edges, n_outputs;
   std::uint16_t n_saved;
   bool released;  ///< saved tensors were freed by a backward
-  DType dtype;    ///< of output 0, with its shape: for checks, pictures and messages
+  Lending lending;
+  DType dtype;  ///< of output 0, with its shape: for checks, pictures and messages
   std::uint8_t ndim;
   std::int64_t sizes[4];  ///< the first four
 

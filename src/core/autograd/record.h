@@ -91,6 +91,9 @@ Node* make_lambda_node(const char* name, std::span<const Tensor* const> inputs, 
 }
 
 inline bool any_needs_record(std::span<const Tensor* const> inputs) {
+  if (modes.dual) [[unlikely]]
+    for (const Tensor* t : inputs)
+      if (t && carries_tangent(*t)) return true;
   if (!modes.grad) return false;
   bool any = false;
   for (const Tensor* t : inputs) {
@@ -107,6 +110,8 @@ inline void spread_volatile(std::span<const Tensor* const> inputs, Tensor& out) 
     if (t && t->has(Volatile)) out.set(Volatile, true);
 }
 
+void give_dual_history(Node* node, std::span<const TensorRef> outs);  // tangent.h
+
 /// Records `out = op(inputs)` where any input requires grad; gives `out` back. Inputs may be null (absent).
 template <class F>
 TensorRef record(const char* name, TensorRef out, std::initializer_list<const Tensor*> inputs,
@@ -115,7 +120,10 @@ TensorRef record(const char* name, TensorRef out, std::initializer_list<const Te
   if (any_needs_record(in)) {
     Node* node = make_lambda_node(name, in, std::span<const Save>(saves.begin(), saves.size()), 1, std::forward<F>(f));
     note_output(node, *out);
-    set_history(*out, node);
+    if (modes.dual) [[unlikely]]
+      give_dual_history(node, {&out, 1});
+    else
+      set_history(*out, node);
     release(static_cast<Object*>(node));
   } else {
     spread_volatile(in, *out);
@@ -136,8 +144,12 @@ void record_many(const char* name, std::span<const TensorRef> outs, std::span<co
   note_output(node, *outs[0]);
   for (std::size_t i = 1; i < outs.size(); ++i)
     node->extras().more_sizes.push_back(outs[i] ? Dims(outs[i]->sizes()) : Dims());
-  for (std::size_t i = 0; i < outs.size(); ++i)
-    if (outs[i] && is_differentiable(outs[i]->dtype)) set_history(*outs[i], node, std::uint32_t(i));
+  if (modes.dual) [[unlikely]] {
+    give_dual_history(node, outs);
+  } else {
+    for (std::size_t i = 0; i < outs.size(); ++i)
+      if (outs[i] && is_differentiable(outs[i]->dtype)) set_history(*outs[i], node, std::uint32_t(i));
+  }
   release(static_cast<Object*>(node));
 }
 

@@ -1,6 +1,6 @@
 #include "autograd/variable.h"
 
-#include "autograd/record.h"
+#include "autograd/tangent.h"
 #include "operators/operators.h"
 
 namespace rushlight {
@@ -21,13 +21,15 @@ void accumulate(Node* node, TensorRef* grads, TensorRef*) {
   Tensor* old = grad_of(leaf);
   bool record = grad_enabled() && g->requires_grad();
   if (!old) {
-    bool sole = g->refcount == 1 && g->storage->refcount == 1 && is_dense(*g) && equal(g->strides(), leaf.strides());
+    bool sole = modes.dual == 0 && g->refcount == 1 && g->storage->refcount == 1 && is_dense(*g) &&
+                equal(g->strides(), leaf.strides());
     if (!sole || record) {
-      TensorRef copy = empty_strided(
-          leaf.sizes(), is_dense(leaf) ? IntSpan(leaf.strides()) : IntSpan(contiguous_strides(leaf.sizes())), g->dtype);
-      if (record) {
+      if (record || modes.dual) {
         g = clone(*g);
       } else {
+        TensorRef copy = empty_strided(
+            leaf.sizes(), is_dense(leaf) ? IntSpan(leaf.strides()) : IntSpan(contiguous_strides(leaf.sizes())),
+            g->dtype);
         copy_numbers(*copy, *g);
         g = copy;
       }
@@ -112,7 +114,13 @@ void mark_view(Tensor& view, Tensor& base, Creation creation) {
   retain(static_cast<Object*>(root));
   meta.base = root;
   meta.view_version = view.version();
-  if (creation == Creation::Default && is_view(base)) creation = base.meta->creation;
+  if (is_view(base)) {
+    if (creation == Creation::Default) creation = base.meta->creation;
+    if (Tensor* own = base.meta->own_tangent ? &base : base.meta->tangent_base) {
+      retain(static_cast<Object*>(own));
+      meta.tangent_base = own;
+    }
+  }
   if (creation == Creation::Default && !modes.grad) creation = modes.inference ? Creation::Inference : Creation::NoGrad;
   meta.creation = creation;
 }
@@ -132,6 +140,7 @@ Node* Tensor::slow_grad_fn() const {
   if (meta->creation == Creation::MultiOutput || (meta->creation == Creation::NoGrad && grad_fn_ == nullptr))
     return grad_fn_;
   GradScope record_it(true);
+  TangentsBelow none(0);  // a view's tangent is a window of its base's already
   AsStridedOfBase g{Dims(base.sizes()), Dims(base.strides()), Dims(sizes()), Dims(strides()), base.offset, offset};
   const Tensor* inputs[] = {&base};
   Node* node = make_lambda_node("AsStridedBackward0", inputs, {}, 1, [g = std::move(g)](Vjp& v) {
@@ -153,6 +162,8 @@ void tensor_clear(Tensor* t) noexcept {
   if (AutogradMeta* meta = std::exchange(t->meta, nullptr)) {
     if (meta->grad) drop(meta->grad);
     if (meta->base) drop(meta->base);
+    if (meta->tangent_base) drop(meta->tangent_base);
+    drop_tangents(*meta);
     delete meta;
   }
   if (Storage* s = std::exchange(t->storage, nullptr)) release(s);
@@ -165,6 +176,9 @@ int tensor_visit(Tensor* t, Visitor v) {
   if (AutogradMeta* meta = t->meta) {
     if (int stop = v(meta->grad)) return stop;
     if (int stop = v(meta->base)) return stop;
+    if (int stop = v(meta->tangent_base)) return stop;
+    for (const Tangent* at = meta->tangents; at; at = at->next)
+      if (int stop = v(at->value)) return stop;
     if (int stop = meta->hooks.visit(v)) return stop;
     if (int stop = meta->leaf_hooks.visit(v)) return stop;
   }

@@ -19,8 +19,11 @@ struct AutogradMeta {
   Tensor* base = nullptr;          ///< owned; of a view that autograd follows
   std::uint32_t view_version = 0;  ///< of the storage, when the view's grad_fn_ was last right
   Creation creation = Creation::Default;
-  HookList<TensorHook> hooks;     ///< of a leaf; those of other tensors stand with their node
-  HookList<LeafHook> leaf_hooks;  ///< register_post_accumulate_grad_hook
+  bool own_tangent = false;            ///< a view whose tangent is no window of its base's: what make_dual gives
+  Tensor* tangent_base = nullptr;      ///< owned; of a view of such a view: that one
+  struct Tangent* tangents = nullptr;  ///< owned (tangent.h)
+  HookList<TensorHook> hooks;          ///< of a leaf; those of other tensors stand with their node
+  HookList<LeafHook> leaf_hooks;       ///< register_post_accumulate_grad_hook
 };
 
 inline AutogradMeta& meta_of(Tensor& t) {
@@ -36,11 +39,13 @@ inline bool is_view(const Tensor& t) { return t.meta && t.meta->base; }
 /// Where the gradient of `t` goes: its producer, its accumulator, or nowhere. The edge's node is retained.
 Edge gradient_edge(Tensor& t);
 
-/// True where an operation over these tensors is to be recorded.
-inline bool needs_record(const Tensor& a) { return modes.grad && a.requires_grad() && !(a.flags & Volatile); }
-template <class... Rest>
-bool needs_record(const Tensor& a, const Rest&... rest) {
-  return modes.grad && (needs_record(a) || (needs_record(rest) || ...)) && !((a.flags | (rest.flags | ...)) & Volatile);
+/// True where an operation over these tensors is to be recorded, or needs its derivative at once for a tangent.
+bool carries_tangent(const Tensor& t);  // tangent.h
+template <class... T>
+bool needs_record(const T&... t) {
+  if (modes.dual && (carries_tangent(t) || ...)) [[unlikely]]
+    return true;
+  return modes.grad && (t.requires_grad() || ...) && !((t.flags | ...) & Volatile);
 }
 
 /// Makes `t` output `nr` of `node`.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "autograd/tangent.h"
 #include "kernels/loop.h"
 #include "kernels/nest.h"
 #include "kernels/parallel.h"
@@ -75,8 +76,9 @@ void add_numbers(Tensor& to, const Tensor& from) {
   static PointwiseOp& op = pointwise_op("add");
   GradScope off(false);
   Operand in[2] = {Operand(to), Operand(from)};
-  Kernel* kernel =
-      to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous() ? fast_kernel(op, to.dtype) : nullptr;
+  Kernel* kernel = to.dtype == from.dtype && to.is_contiguous() && from.is_contiguous() && !modes.dual
+                       ? fast_kernel(op, to.dtype)
+                       : nullptr;
   if (kernel && same_sizes(to, from)) {
     char* address[3] = {reinterpret_cast<char*>(to.write()),
                         const_cast<char*>(reinterpret_cast<const char*>(from.read())), nullptr};
@@ -178,6 +180,41 @@ void copy_into(Tensor& self, const Tensor& from) {
 TensorRef add(const Tensor& a, const Tensor& b) {
   static PointwiseOp& op = pointwise_op("add");
   return pointwise(op, {Operand(a), Operand(b)});
+}
+
+TensorRef old_numbers(const Tensor& t) {
+  TensorRef old = copy_of(t);
+  if (Node* fn = t.grad_fn()) set_history(*old, fn, t.output_nr);
+  if (modes.dual) share_tangents(t, *old);
+  return old;
+}
+
+void overwrite(Tensor& self, const Tensor& old, const Tensor& result, bool records, const char* operation) {
+  Ref<Node> node;
+  bool carried = false;
+  if (Node* fn = result.grad_fn(); fn && records) {
+    if (is_view(self) || result.dtype != self.dtype || result.output_nr != 0 || &result == &old) {
+      const Tensor* inputs[] = {&self, &result};
+      node = Ref<Node>::adopt(make_lambda_node("CopyBackwards", inputs, {}, 1, [dtype = result.dtype](Vjp& v) {
+        if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
+        if (v.needs(1)) v.set(1, cast(*v.grad(), dtype));
+      }));
+      carried = true;
+    } else {
+      node = Ref<Node>(fn);
+    }
+  }
+  if (&result != &self) copy_numbers(self, result);
+  if (modes.dual && !carried) overwrite_tangents(self, result);
+  finish_inplace(self, std::move(node), operation);
+}
+
+void refuse_tangents(const std::string& operation, const Tensor& out, const Operand* in, int n) {
+  bool any = carries_tangent(out);
+  for (int i = 0; i < n; ++i) any = any || (in[i].tensor && carries_tangent(*in[i].tensor));
+  if (any)
+    fail(ErrorKind::NotImplemented, "Trying to use forward AD with ", operation,
+         "_out that does not support it because it is an out= function");
 }
 
 void check_out(const Tensor& out, DType result, const Operand* in, int n, const char* operation) {

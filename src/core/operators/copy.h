@@ -30,10 +30,16 @@ TensorRef convert(const Tensor& t, DType dtype, bool copy);
 /// self.copy_(from)
 void copy_into(Tensor& self, const Tensor& from);
 TensorRef add(const Tensor& a, const Tensor& b);
+/// The numbers of `t`, which are about to be changed, with its history and tangents.
+TensorRef old_numbers(const Tensor& t);
+/// Changes `self` in place to what an operation made of its old numbers. `records`: so will be the change.
+void overwrite(Tensor& self, const Tensor& old, const Tensor& result, bool records, const char* operation);
 
 // the checks of out= arguments
 
 struct Operand;
+/// Refuses operands that carry tangents: forward mode has no out=.
+void refuse_tangents(const std::string& operation, const Tensor& out, const Operand* in, int n);
 void check_out(const Tensor& out, DType result, const Operand* in, int n, const char* operation);
 /// Gives `out` the result's shape, with a warning where it held numbers of another shape.
 void resize_out(Tensor& out, IntSpan sizes);

@@ -256,7 +256,7 @@ TensorRef cross_entropy_loss(const Tensor& x, const Tensor& target, const Tensor
   return record(node_name(x), reduced_loss(losses, reduction, t.total, x.dtype), {&x},
                 {save_in(x, 0), save_other(t.classes), save_other(t.counts), save_other(largest), save_other(log_sum),
                  weight ? save_other(*weight) : Save{nullptr}},
-                [terms](Vjp& v) { v.set(0, grad_enabled() ? recorded_vjp(terms, v) : fused_vjp(terms, v)); });
+                [terms](Vjp& v) { v.set(0, differentiates() ? recorded_vjp(terms, v) : fused_vjp(terms, v)); });
 }
 
 // ---- the operators

@@ -1,5 +1,6 @@
 #include "operators/index.h"
 
+#include "autograd/tangent.h"
 #include "kernels/index.h"
 #include "kernels/parallel.h"
 #include "operators/operators.h"
@@ -387,7 +388,10 @@ TensorRef index_put(const Tensor& t, const TensorList& indices, const Tensor& va
   if (needs_record(t, values)) {
     Node* node = put_node(t, indices, values, accumulate);
     note_output(node, *out);
-    set_history(*out, node);
+    if (modes.dual)
+      give_dual_history(node, {&out, 1});
+    else
+      set_history(*out, node);
     release(static_cast<Object*>(node));
   }
   return out;

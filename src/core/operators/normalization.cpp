@@ -138,7 +138,7 @@ TensorRef rows_normalized(const char* node, const Tensor& input, IntSpan shape, 
                   bool needs[] = {v.needs(0), v.needs(1), v.needs(2)};
                   TensorRef x = v.saved(0), w = weighted ? v.saved(1) : nullptr;
                   Gradients d;
-                  if (grad_enabled()) {
+                  if (differentiates()) {
                     Extent e{{}, shape, eps, centred};
                     for (int i = x->ndim - shape.size(); i < x->ndim; ++i) e.dims.push_back(i);
                     d = formula(*v.grad(), *x, w.get(), e, nullptr, needs);
@@ -240,7 +240,7 @@ TensorRef channels_normalized(const char* node, const Tensor& input, std::int64_
                   Gradients d;
                   Dims shape(x->ndim, 1);
                   shape[1] = x->size(1);
-                  if (!grad_enabled()) {
+                  if (!differentiates()) {
                     d = channel_gradients(*v.grad(), *x, groups, w, v.saved(2), v.saved(3), constant, needs);
                   } else if (constant) {
                     d = constant_formula(*v.grad(), *x, w.get(), shape, *v.saved(2), *v.saved(3), needs);

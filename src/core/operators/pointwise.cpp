@@ -2,7 +2,9 @@
 
 #include <map>
 
+#include "autograd/tangent.h"
 #include "operators/deferred.h"
+#include "operators/expression.h"
 #include "operators/operators.h"
 
 namespace rushlight {
@@ -12,54 +14,6 @@ auto& table() {
   static auto* ops = new std::map<std::string, std::unique_ptr<PointwiseOp>, std::less<>>;
   return *ops;
 }
-
-/// Appends the expression's loops to the program; returns the slot of its result. `slots`: where its inputs are.
-class Flattener {
- public:
-  explicit Flattener(Program& program) : program_(program) {}
-
-  std::uint16_t add(const PointwiseOp& op, const std::uint16_t* in) {
-    if (op.loop) {
-      Instruction instruction{op.loop, std::uint8_t(op.n_in), {}};
-      for (int k = 0; k < op.n_in; ++k) instruction.in[k] = in[k];
-      pending_.push_back(instruction);
-      return std::uint16_t(result_base + pending_.size() - 1);
-    }
-    return add(op.body, in);
-  }
-
-  std::uint16_t add(const Expression& e, const std::uint16_t* in) {
-    std::vector<std::uint16_t> slots(in, in + e.n_inputs);
-    for (auto& c : e.constants) {
-      program_.constants.push_back(c);
-      slots.push_back(std::uint16_t(constant_base + program_.constants.size() - 1));
-    }
-    for (auto& call : e.code) {
-      std::uint16_t args[4] = {};
-      for (int k = 0; k < call.n_in; ++k) args[k] = slots[call.in[k]];
-      slots.push_back(add(*call.op, args));
-    }
-    return slots[e.output];
-  }
-
-  /// Puts constants behind inputs and results behind constants.
-  void finish(std::uint16_t output) {
-    auto place = [&](std::uint16_t s) {
-      if (s >= result_base) return std::uint16_t(s - result_base + program_.first_result());
-      if (s >= constant_base) return std::uint16_t(s - constant_base + program_.n_inputs);
-      return s;
-    };
-    for (auto& instruction : pending_)
-      for (int k = 0; k < instruction.n_in; ++k) instruction.in[k] = place(instruction.in[k]);
-    program_.code = std::move(pending_);
-    program_.outputs = {place(output)};
-  }
-
- private:
-  static constexpr std::uint16_t constant_base = 0x4000, result_base = 0x8000;
-  Program& program_;
-  std::vector<Instruction> pending_;
-};
 
 const Program& forward_program(PointwiseOp& op) {
   if (op.program) return *op.program;
@@ -139,29 +93,6 @@ struct PointwiseNode : Node {
 void pointwise_destroy(Node* node) noexcept {
   auto& self = *static_cast<PointwiseNode*>(node);
   for (int i = 0; i < self.n_in; ++i) delete self.sizes_of[i];
-}
-
-/// Interprets an expression over tensors and numbers, each call recorded.
-struct Value {
-  TensorRef tensor;
-  Scalar number;
-  Operand operand() const { return tensor ? Operand(tensor) : Operand(number); }
-};
-
-TensorRef interpret(const Expression& e, std::vector<Value> slots, DType dtype) {
-  for (auto& c : e.constants) slots.push_back({nullptr, c});
-  for (auto& call : e.code) {
-    Operand args[4];
-    bool any = false;
-    for (int k = 0; k < call.n_in; ++k) {
-      args[k] = slots[call.in[k]].operand();
-      any = any || args[k].tensor;
-    }
-    if (!any) args[0] = (slots[call.in[0]].tensor = full({}, args[0].number, dtype));
-    slots.push_back({pointwise(*call.op, args), {}});
-  }
-  Value& out = slots[e.output];
-  return out.tensor ? out.tensor : full({}, out.number, dtype);
 }
 
 /// What one derivative reads: the inputs, the result and the gradient, by slot.
@@ -277,14 +208,19 @@ void pointwise_apply(Node* node, TensorRef* grads, TensorRef* results) {
   for (int i = 0; i < self.n_in; ++i)
     if (node->needs(i)) last = i;
   TensorRef g = std::move(grads[0]);
+  bool interpreted = grad_enabled();
+  if (modes.dual) [[unlikely]] {
+    interpreted = interpreted || carries_tangent(*g);
+    for (int s = 0; s < node->n_saved; ++s) interpreted = interpreted || carries_tangent(*saved[s]);
+  }
   for (int i = 0; i < self.n_in; ++i) {
     if (!node->needs(i)) continue;
     const Expression& e = self.op->derivatives[i];
     TensorRef r;
     if (e.code.empty() && e.output == self.n_in + 1) {
       r = g->dtype == self.in_dtype[i] ? g : cast(*g, self.in_dtype[i]);  // the gradient itself (add)
-    } else if (grad_enabled()) {
-      std::vector<Value> slots;
+    } else if (interpreted) {
+      std::vector<Slot> slots;
       for (int j = 0; j <= self.n_in; ++j)
         slots.push_back(
             {self.slot[j] >= 0 ? saved[self.slot[j]] : nullptr, j < self.n_in ? self.numbers[j] : Scalar(0)});
@@ -366,13 +302,15 @@ bool wants_record(const PointwiseOp& op, const Operand* in) {
   return any;
 }
 
-/// Gives the fresh result its history.
+/// Gives the fresh result its history, and its tangents.
 void attach(PointwiseOp& op, const Operand* in, DType compute, Tensor& out) {
   if (!wants_record(op, in)) {
     if (modes.grad) spread_volatile(op, in, out);
-    return;
+  } else if (Ref<Node> node = make_node(op, in, compute, &out, out.sizes())) {
+    out.grad_fn_ = node.detach();
   }
-  if (Ref<Node> node = make_node(op, in, compute, &out, out.sizes())) out.grad_fn_ = node.detach();
+  if (modes.dual) [[unlikely]]
+    carry_tangents(op, in, compute, out);
 }
 
 void run_forward(PointwiseOp& op, const Operand* in, DType compute, Tensor& out, bool natural_type) {
@@ -601,6 +539,8 @@ TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out) {
     return r;
   }
   check_out(*out, type, in, op.n_in, op.name.c_str());
+  if (modes.dual) [[unlikely]]
+    refuse_tangents(op.name, *out, in, op.n_in);
   resize_out(*out, sizes);
   refuse_overlapping_write(*out);
   Operand parts[4];
@@ -618,7 +558,8 @@ void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const c
   if (modes.grad) spread_volatile(op, in, self);
   if (self.has(Volatile)) [[unlikely]]
     set_history(self, nullptr);
-  if (!records && run_inplace_fast(op, self, in)) return finish_inplace(self, nullptr, operation);
+  bool dual = modes.dual && (carries_tangent(self) || carries_tangent(op, in));
+  if (!records && !dual && run_inplace_fast(op, self, in)) return finish_inplace(self, nullptr, operation);
   refuse_overlapping_write(self);
   DType compute = compute_type(op, in);
   Dims sizes = common_sizes(op, in);
@@ -630,6 +571,12 @@ void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const c
   Operand parts[4];
   TensorRef copies[4];
   std::copy(in, in + op.n_in, parts);
+  if (dual) [[unlikely]] {
+    TensorRef old = old_numbers(self);
+    for (int i = 0; i < op.n_in; ++i)
+      if (in[i].tensor == &self) parts[i] = Operand(old);
+    return overwrite(self, *old, *pointwise(op, parts), records, operation);
+  }
   separate(op, parts, self, copies);
   Ref<Node> node;
   if (records) {

@@ -17,6 +17,10 @@
 namespace rushlight {
 
 struct PointwiseOp;
+struct TangentPrograms;  // pointwise_tangent.cpp
+struct TangentProgramsDeleter {
+  void operator()(TangentPrograms* p) const noexcept;
+};
 
 /// Slots as in a Program; each call names an operator.
 struct Expression {
@@ -71,6 +75,7 @@ struct PointwiseOp {
   std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> vjp_kernels[4];
   std::unique_ptr<Program> program;  ///< flattened forward
   std::unique_ptr<Program> vjp_programs[4];
+  std::unique_ptr<TangentPrograms, TangentProgramsDeleter> tangent_programs;
 
   void need_derivatives() {
     if (!derived) derive(*this);

@@ -1,6 +1,7 @@
 // Views made of other views, and changes of a tensor's own shape.
 #include <limits>
 
+#include "autograd/tangent.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 #include "operators/view_form.h"
@@ -79,7 +80,11 @@ TensorRef rearrange(const char* name, const char* operation, Tensor& t, const Di
   t.bump_version();
   if (node) {
     note_output(node.get(), t);
-    set_history(t, node.get());
+    TensorRef self(&t);
+    if (modes.dual)
+      give_dual_history(node.get(), {&self, 1});
+    else
+      set_history(t, node.get());
   }
   if (is_view(t)) t.meta->view_version = t.version();  // a view shows its base as before: the history is right
   return TensorRef(&t);

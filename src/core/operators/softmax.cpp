@@ -26,7 +26,7 @@ TensorRef finished(const TensorRef& t, DType dtype) {
 
 /// The derivative in differentiable operators, or in one pass where nothing is to be recorded.
 TensorRef vjp(SoftmaxKind kind, const Tensor& g, const Tensor& y, int dim) {
-  if (!grad_enabled()) {
+  if (!differentiates()) {
     TensorRef result = softmax_operand(y), gradient = softmax_operand(g), out = empty(y.sizes(), result->dtype);
     if (out->numel) softmax_vjp(kind, out->dtype, block_of(*out, dim), result->read(), gradient->read(), out->write());
     return finished(out, g.dtype);

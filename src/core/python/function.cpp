@@ -2,6 +2,7 @@
 // src/rushlight/autograd/function.py.
 #include <memory>
 
+#include "autograd/tangent.h"
 #include "python/python.h"
 
 namespace rushlight::python {
@@ -111,6 +112,7 @@ PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
     node->n_edges = node->n_outputs = 0;
     node->n_saved = 0;
     node->released = false;
+    node->lending = Lending::None;
     node->dtype = DType::Float32;
     node->ndim = 0;
     node->state = new FunctionState;
@@ -136,6 +138,14 @@ PyObject* save_for_backward(PyObject* self, PyObject* args) {
   });
 }
 PyObject* save_for_forward(PyObject* self, PyObject* args) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    PyObject* t = PyTuple_GET_ITEM(args, i);
+    if (t == Py_None || is_tensor(t)) continue;
+    PyErr_SetString(PyExc_AssertionError,
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes "
+                    "on ctx.");
+    return nullptr;
+  }
   return set_tuple(&FunctionState::saved_for_forward, self, args);
 }
 PyObject* mark(const char* name, Owned FunctionState::* member, PyObject* self, PyObject* args) {
@@ -241,6 +251,7 @@ class Application {
     Owned output;
     {
       GradScope off(false);
+      TangentsBelow none(0);
       if (separate) {
         output = Owned(checked(PyObject_CallObject(forward, args_)));
         Owned done(checked(PyObject_CallFunctionObjArgs(setup, ctx.get(), args_, output.get(), nullptr)));
@@ -273,6 +284,7 @@ class Application {
         s.inputs[std::size_t(i)] = {true, edges++, t.dtype, Dims(t.sizes())};
       }
       recorded_ = recorded_ || needed;
+      dual_ = dual_ || (modes.dual && is_tensor(a) && carries_tangent(*tensor_of(a)));
       PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(needed));
     }
     recorded_ = recorded_ && modes.grad && !quiet;
@@ -309,6 +321,7 @@ class Application {
       if (diagnosis.anomaly || diagnosis.record_locations) trace_node(node);
       save(outputs, results);
     }
+    if (dual_) push_tangents(outputs, results);
     s.to_save = Owned();
     s.dirty = Owned();
     s.non_differentiable = Owned();
@@ -397,8 +410,88 @@ class Application {
     }
   }
 
+  /// The tangents of the results by the Function's jvp, level by level.
+  void push_tangents(PyObject* outputs, PyObject* results) {
+    static PyObject* jvp_name = intern("jvp");
+    FunctionState& s = state_of(ctx_);
+    int seen = modes.dual;
+    for (int level = 0; level < seen; ++level) {
+      TangentsBelow below(level);
+      Owned tangents(tangents_of(level));
+      if (!tangents) continue;
+      Owned jvp(checked(PyObject_GetAttr(cls_, jvp_name)));
+      Owned pushed(checked(PyObject_CallObject(jvp, tangents)));
+      if (!PyTuple_Check(pushed.get())) pushed = Owned(checked(PyTuple_Pack(1, pushed.get())));
+      Py_ssize_t n = PyTuple_GET_SIZE(results), got = PyTuple_GET_SIZE(pushed.get());
+      check(n == got, "Function's jvp returned an invalid number of forward gradients (expected ", n, " but got ", got,
+            ")");
+      for (Py_ssize_t i = 0; i < n; ++i) {
+        PyObject *t = PyTuple_GET_ITEM(pushed.get(), i), *o = PyTuple_GET_ITEM(results, i),
+                 *given = PyTuple_GET_ITEM(outputs, i);
+        check(t == Py_None || is_tensor(t), "expected Variable or None (got ", Py_TYPE(t)->tp_name,
+              ") for grad output ", i, ".");
+        if (is_tensor(o) && !contains(s.non_differentiable, given) && is_differentiable(tensor_of(o)->dtype))
+          receive_tangent(given, *tensor_of(o), i, t, tangents, level);
+        else
+          check(t == Py_None, "Function's jvp returned a gradient at position ", i,
+                ", but  the corresponding forward output is not a differentiable Tensor.You should return None at that "
+                "position instead.");
+      }
+    }
+  }
+
+  /// jvp's arguments: the context and a tangent, or None, for each argument of forward; null where there is none.
+  PyObject* tangents_of(int level) {
+    bool materialize = state_of(ctx_).materialize, any = false;
+    Py_ssize_t n = PyTuple_GET_SIZE(args_);
+    Owned all(checked(PyTuple_New(n + 1)));
+    PyTuple_SET_ITEM(all.get(), 0, Py_NewRef(ctx_));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* a = PyTuple_GET_ITEM(args_, i);
+      TensorRef t;
+      if (is_tensor(a) && is_differentiable(tensor_of(a)->dtype)) {
+        t = TensorRef(find_tangent(*tensor_of(a), level));
+        any = any || t;
+        if (!t && materialize) t = zeros(tensor_of(a)->sizes(), tensor_of(a)->dtype);
+      }
+      PyTuple_SET_ITEM(all.get(), i + 1, wrap(std::move(t)));
+    }
+    return any ? all.detach() : nullptr;
+  }
+
+  void receive_tangent(PyObject* given, Tensor& out, Py_ssize_t i, PyObject* pushed, PyObject* tangents, int level) {
+    check(pushed != Py_None, "Function's jvp returned None at position ", i,
+          ", but the corresponding forward output is differentiable: return zeros where it does not depend on the "
+          "inputs.");
+    TensorRef t(tensor_of(pushed));
+    int in = index_in(args_, given);
+    bool dirty = contains(state_of(ctx_).dirty, given), window = in >= 0 || shows_input(*tensor_of(given));
+    check(dirty || !window || (is_view(*t) && index_in(tangents, pushed) < 0),
+          "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view.");
+    check(same_sizes(*t, out),
+          "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+          "supported. Tensor is of size ",
+          to_string(out.sizes()), " while the given forward gradient is of size ", to_string(t->sizes()), ".");
+    if (dirty)
+      check(in >= 0 && PyTuple_GET_ITEM(tangents, in + 1) == pushed,
+            "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
+            "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace.");
+    else if (index_in(tangents, pushed) >= 0)
+      t = clone(*t);  // a result's tangent is not an input's, too
+    set_tangent(out, level, std::move(t));
+  }
+
+  bool shows_input(const Tensor& t) {
+    if (!is_view(t)) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args_); ++i) {
+      PyObject* a = PyTuple_GET_ITEM(args_, i);
+      if (is_tensor(a) && tensor_of(a)->storage == t.storage) return true;
+    }
+    return false;
+  }
+
   PyObject *cls_, *args_, *ctx_ = nullptr;
-  bool recorded_ = false;
+  bool recorded_ = false, dual_ = false;
 };
 
 PyObject* function_apply(PyObject*, PyObject* const* args, Py_ssize_t nargs) {

@@ -77,6 +77,7 @@ NB_MODULE(_C, m) {
     init_function_type(m.ptr());
     init_hooks(m.ptr());
     init_engine(m.ptr());
+    init_tangents(m.ptr());
     init_pointwise(m.ptr());
     init_numpy(m.ptr());
     init_data(m.ptr());

@@ -43,7 +43,7 @@ bool read(const Param& p, PyObject* o, Value& v) {
     case ArgType::Scalar:
       if (is_tensor(o)) {
         Tensor* t = tensor_of(o);
-        if (t->ndim || t->requires_grad()) return false;
+        if (t->ndim || needs_record(*t) || t->requires_grad()) return false;
         v.number = item(*t);
         return true;
       }
@@ -79,7 +79,7 @@ bool read(const Param& p, PyObject* o, Value& v) {
     case ArgType::Float:
       if (is_tensor(o)) {
         Tensor* t = tensor_of(o);
-        if (t->numel != 1 || t->requires_grad()) return false;
+        if (t->numel != 1 || needs_record(*t) || t->requires_grad()) return false;
         v.number = Scalar(item(*t).to_double());
         return true;
       }
@@ -282,6 +282,7 @@ PyObject* into_out(const Operator& op, const Overload& o, Value* values, PyObjec
   }
   if (operands.empty() && is_tensor(out)) take_type_of_out(o, values, tensor_of(out)->dtype);
   auto store = [&](Tensor& to, const Tensor& from) {
+    if (modes.dual) refuse_tangents(op.name, to, operands.data(), int(operands.size()));
     check_out(to, from.dtype, operands.data(), int(operands.size()), op.name.c_str());
     resize_out(to, from.sizes());
     refuse_overlapping_write(to);
@@ -327,8 +328,7 @@ PyObject* in_place(const Operator& op, const Overload& o, Value* values) {
   refuse_overlapping_write(self);
   TensorRef old(&self);
   if (records) {  // the derivative may need the old numbers
-    old = copy_of(self);
-    if (Node* fn = self.grad_fn()) set_history(*old, fn, self.output_nr);
+    old = old_numbers(self);
     values[0].tensor = old.get();
   }
   Result r = o.call(o, values);
@@ -338,21 +338,8 @@ PyObject* in_place(const Operator& op, const Overload& o, Value* values) {
         " doesn't match the broadcast shape ", to_string(result.sizes()));
   check(can_cast(result.dtype, self.dtype), "result type ", info(result.dtype).scalar_name,
         " can't be cast to the desired output type ", info(self.dtype).scalar_name);
-  Ref<Node> node;
-  if (Node* fn = result.grad_fn(); fn && records) {
-    if (is_view(self) || result.dtype != self.dtype || result.output_nr != 0 || &result == old.get()) {
-      const Tensor* inputs[] = {&self, &result};
-      node = Ref<Node>::adopt(make_lambda_node("CopyBackwards", inputs, {}, 1, [dtype = result.dtype](Vjp& v) {
-        if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
-        if (v.needs(1)) v.set(1, cast(*v.grad(), dtype));
-      }));
-    } else {
-      node = Ref<Node>(fn);
-    }
-  }
-  if (&result != &self) copy_numbers(self, result);
   std::string text = op.name + "_";
-  finish_inplace(self, std::move(node), text.c_str());
+  overwrite(self, *old, result, records, text.c_str());
   return Py_NewRef(object_of(&self));
 }
 
@@ -460,7 +447,7 @@ struct PointwiseArguments {
   /// A single element without history stands for its number.
   static bool as_number(Operand& operand) {
     const Tensor& t = *operand.tensor;
-    if (t.ndim || t.requires_grad()) return false;
+    if (t.ndim || needs_record(t) || t.requires_grad()) return false;
     operand = Operand(item(t));
     return true;
   }

@@ -1,6 +1,7 @@
 // The Tensor type: attributes, number slots and the few methods that are not operators.
 #include <cctype>
 
+#include "autograd/tangent.h"
 #include "python/python.h"
 
 namespace rushlight::python {
@@ -27,6 +28,7 @@ int tensor_clear_cycles(PyObject* self) {
     if (Tensor* grad = std::exchange(t->meta->grad, nullptr)) drop(grad);
     t->meta->hooks.clear();
     t->meta->leaf_hooks.clear();
+    drop_tangents(*t->meta);
   }
   return 0;
 }
@@ -525,6 +527,7 @@ PyObject* detach_(PyObject* s, PyObject*) {
     if (t->meta && t->has(RetainsGrad)) t->set(RetainsGrad, false);
     t->set(RequiresGrad, false);
     set_history(*t, nullptr);
+    if (t->meta) drop_tangents(*t->meta);
     return Py_NewRef(s);
   });
 }

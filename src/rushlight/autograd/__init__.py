@@ -19,7 +19,7 @@ from rushlight import _C, Tensor
 from rushlight._C import _run_backward
 from rushlight._missing import lazy_module
 
-from . import function, functional, grad_mode, graph
+from . import forward_ad, function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
@@ -32,6 +32,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",
