@@ -6,7 +6,6 @@ part, selected by the cotangents ``e_k`` and ``1j * e_k``; by PyTorch's conventi
 with respect to ``x + 1j * y`` is ``dL/dx + 1j * dL/dy``.
 """
 
-import random
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -429,6 +428,8 @@ def _random_cotangent(out: Tensor, strided: bool, seed: int) -> Tensor:
 
 def _random(n: int, like: Tensor, low: float, high: float, seed: int) -> Tensor:
     """``n`` numbers of the dtype of ``like``, uniform between ``low`` and ``high``."""
+    import random  # here: it is slow to load, and programs that train do not come here
+
     rng = random.Random(seed)
     parts = [
         rushlight.tensor([rng.uniform(low, high) for _ in range(n)], dtype=rushlight.float64)
