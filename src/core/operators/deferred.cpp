@@ -72,7 +72,7 @@ Deferred* work_of(const Storage* s) { return static_cast<Deferred*>(s->pending);
 /// The pending work behind `last`, in the order of computation.
 void collect(Deferred* last, std::vector<Deferred*>& order) {
   for (auto& in : last->inputs)
-    if (in.storage && in.storage->pending && !in.single) collect(work_of(in.storage), order);
+    if (in.storage && in.storage->pending) collect(work_of(in.storage), order);
   if (std::find(order.begin(), order.end(), last) == order.end()) order.push_back(last);
 }
 
@@ -83,9 +83,6 @@ class Fusion {
 
   /// Gives up where there would be too many operands.
   bool plan() {
-    for (auto* d : order_)
-      for (auto& in : d->inputs)
-        if (in.storage && in.storage->pending && in.single) in.storage->read();
     for (auto* d : order_) {
       for (auto& in : d->inputs) key_.push_back(place(in));
       key_.push_back(std::int64_t(reinterpret_cast<std::intptr_t>(d->program)));
@@ -137,7 +134,7 @@ class Fusion {
   /// Where an input stands: among the pending results (odd numbers) or the externals (even).
   std::int64_t place(const Input& in) {
     if (!in.used) return -1000;
-    if (in.storage && in.storage->pending && !in.single) {
+    if (in.storage && in.storage->pending) {
       auto at = std::find(order_.begin(), order_.end(), work_of(in.storage)) - order_.begin();
       return 2 * at + 1;
     }
@@ -264,8 +261,8 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
     to.storage = t->storage;
     to.offset = t->offset * t->item_size();
     to.single = single;
-    if (!single && t->storage->pending) {
-      if (to.offset != 0 || work_of(t->storage)->n != like.numel || work_of(t->storage)->dtype != d)
+    if (t->storage->pending) {  // a single element is read now: every pending input is whole
+      if (single || to.offset != 0 || work_of(t->storage)->n != like.numel || work_of(t->storage)->dtype != d)
         t->storage->read();
       else
         weight += work_of(t->storage)->weight;

@@ -5,6 +5,7 @@
 #include "kernels/cpu.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
+#include "operators/deferred.h"
 #include "python/hook.h"
 #include "python/python.h"
 
@@ -44,6 +45,13 @@ nb::dict stats() {
   d["cache_limit_bytes"] = s.limit;
   d["allocations"] = s.allocations;
   d["system_calls"] = s.system_calls;
+  return d;
+}
+
+nb::dict deferral() {
+  nb::dict d;
+  d["deferred"] = deferral_stats.deferred;
+  d["passes"] = deferral_stats.passes;
   return d;
 }
 
@@ -105,6 +113,8 @@ NB_MODULE(_C, m) {
       "Sets the peak to what is allocated now.");
   m.def("empty_cache", &empty_cache, "Gives cached blocks back to the system.");
   m.def("set_cache_limit", &set_cache_limit, nb::arg("bytes"), "Bounds the bytes that are kept for reuse.");
+  m.def("_deferral_stats", &deferral, "Pointwise results left pending, and passes over memory that computed some.");
+  m.def("_set_deferral", &set_deferral, nb::arg("on"), "May large pointwise results stay pending?");
   m.def("get_num_threads", &num_threads, "The number of threads that kernels use.");
   m.def("set_num_threads", &threads, nb::arg("n"), "Sets the number of threads that kernels use.");
   m.def("_build_info", &build_info);
