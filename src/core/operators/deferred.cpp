@@ -13,6 +13,7 @@ namespace {
 
 bool enabled = true;
 constexpr int max_instructions = 64;
+constexpr int max_read = max_operands - 4;  // of one pass: room for a few results that somebody holds
 
 struct Input {
   Storage* storage = nullptr;  ///< owned; null: a number, or unused
@@ -34,7 +35,8 @@ struct Deferred : Pending {
   const Program* program;
   DType dtype;
   std::int64_t n;
-  int weight;  ///< instructions of it and of what it stands on
+  int weight;    ///< instructions of it and of what it stands on
+  int operands;  ///< what those read that is not pending: an upper bound
   std::vector<Input> inputs;
   Deferred *before = nullptr, *after = nullptr;  ///< all pending work, for flush_readers
 
@@ -240,14 +242,16 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
     for (int k = 0; k < instruction.n_in; ++k)
       if (instruction.in[k] < n) used[instruction.in[k]] = true;
   if (program.code.empty()) return nullptr;
-  int weight = int(program.code.size());
+  int weight = int(program.code.size()), operands = 0, own_operands = 0;
   for (int i = 0; i < n; ++i) {
     Input& to = inputs[std::size_t(i)];
     to.used = used[std::size_t(i)];
     if (!to.used) continue;
+    ++own_operands;
     const Tensor* t = in[i].tensor;
     if (!t) {
       to.number = in[i].number;
+      ++operands;
       continue;
     }
     if (!shareable(*t, d)) return nullptr;
@@ -261,23 +265,30 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
     to.storage = t->storage;
     to.offset = t->offset * t->item_size();
     to.single = single;
-    if (t->storage->pending) {  // a single element is read now: every pending input is whole
-      if (single || to.offset != 0 || work_of(t->storage)->n != like.numel || work_of(t->storage)->dtype != d)
-        t->storage->read();
-      else
-        weight += work_of(t->storage)->weight;
+    Deferred* behind = t->storage->pending ? work_of(t->storage) : nullptr;
+    if (behind && (single || to.offset != 0 || behind->n != like.numel || behind->dtype != d)) {
+      t->storage->read();  // now: every pending input is whole
+      behind = nullptr;
+    }
+    if (behind) {
+      weight += behind->weight;
+      operands += behind->operands;
+    } else {
+      ++operands;
     }
   }
-  if (weight > max_instructions) {
+  if (weight > max_instructions || operands > max_read) {  // the chain is computed so far, and another begins
     for (auto& input : inputs)
       if (input.storage) input.storage->read();
     weight = int(program.code.size());
+    operands = own_operands;
   }
   auto work = std::make_unique<Deferred>();
   work->program = &program;
   work->dtype = d;
   work->n = like.numel;
   work->weight = weight;
+  work->operands = operands;
   for (auto& input : inputs)
     if (input.storage) {
       retain(input.storage);
