@@ -38,7 +38,7 @@ class _DecoratorContextManager:
 
     __slots__ = ()
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Any:
         raise NotImplementedError(f"{type(self).__name__}.__enter__")
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
