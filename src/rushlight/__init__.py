@@ -16,6 +16,8 @@ _private = {name for name in _C._operator_names if name[0] == "_"} | {
 }
 globals().update({name: getattr(_C, name) for name in _private if hasattr(_C, name)})
 from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are written in Python)
+from ._torch_function import DisableTorchFunction as DisableTorchFunction  # isort: skip
+from ._torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass  # isort: skip
 from ._creation import *  # isort: skip
 from . import _tensor_transfer as _tensor_transfer  # isort: skip
 from .functional import *  # isort: skip

@@ -22,6 +22,7 @@ from . import (
     multiprocessing as multiprocessing,
     nn as nn,
     optim as optim,
+    overrides as overrides,
     serialization as serialization,
     testing as testing,
     torch_version as torch_version,
@@ -665,6 +666,10 @@ from ._creation import (
     typename as typename,
 )
 from ._tensor_str import set_printoptions as set_printoptions
+from ._torch_function import (
+    DisableTorchFunction as DisableTorchFunction,
+    DisableTorchFunctionSubclass as DisableTorchFunctionSubclass,
+)
 from .autograd.grad_mode import (
     enable_grad as enable_grad,
     inference_mode as inference_mode,
@@ -757,7 +762,6 @@ distributions: Any
 fft: Any
 futures: Any
 linalg: Any
-overrides: Any
 profiler: Any
 quasirandom: Any
 signal: Any

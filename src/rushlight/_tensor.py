@@ -166,14 +166,19 @@ def H(self: Tensor) -> Tensor:
     return self.adjoint()
 
 
+@_method
+def as_subclass(self: Tensor, cls: Any) -> Any:
+    """Return a view of the whole tensor that is an object of ``cls``, a subclass of Tensor; TypeError for others."""
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+            f"class inherits from Tensor (got {cls.__name__})."
+        )
+    view: Any = _C.alias(self)
+    view.__class__ = cls
+    return view
+
+
 setattr(Tensor, "__array_priority__", 1000)  # noqa: B010  (NumPy asks for it)
-
-
-def _disabled_torch_function_impl(
-    func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-) -> Any:
-    """The ``__torch_function__`` of a class whose results are plain tensors: the function itself."""
-    return func(*args, **(kwargs or {}))
-
-
-_C._disabled_torch_function_impl = _disabled_torch_function_impl

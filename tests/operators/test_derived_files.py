@@ -42,8 +42,8 @@ def _names(body):
     for statement in body:
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             names.add(statement.name)
-        elif isinstance(statement, ast.AnnAssign):
-            names.add(statement.target.id)
+        elif isinstance(statement, ast.AnnAssign | ast.Assign):
+            names.update([t.id for t in getattr(statement, "targets", None) or [statement.target]])
     return names
 
 

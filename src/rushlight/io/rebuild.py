@@ -105,7 +105,7 @@ def with_type_and_state(tensor: Any, cls: Any, state: Any) -> Any:
     if not isinstance(tensor, rushlight.Tensor):
         raise TypeError(f"a {type(tensor).__name__} where a tensor was expected")
     if cls is not None and type(tensor) is not cls:
-        tensor = tensor.as_subclass(cls)  # type: ignore[attr-defined]  # not there yet
+        tensor = tensor.as_subclass(cls)
     attributes, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
     if slots:
         raise TypeError("slots of a tensor subclass are not restored")

@@ -122,6 +122,8 @@ def _written(source: str) -> dict[str, set[str]]:
                 into.add(statement.name)
             elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
                 into.add(statement.target.id)
+            elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+                into.add(statement.targets[0].id)
             if isinstance(statement, ast.ClassDef):
                 collect(statement.body, names.setdefault(statement.name, set()))
 
@@ -147,7 +149,12 @@ def _check_written(written: dict[str, set[str]]) -> None:
 
 def _is_alias(owner: str, name: str) -> bool:
     """Is the name one of the template's own, for types?"""
-    return (not owner and name[0] == "_" and name[1:2] != "_" and ": TypeAlias" in _line_of(name)) or name in (
+    return (
+        not owner
+        and name[0] == "_"
+        and name[1:2] != "_"
+        and (": TypeAlias" in _line_of(name) or "TypeVar(" in _line_of(name))
+    ) or name in (
         "__buffer__",
         "__getattr__",
     )

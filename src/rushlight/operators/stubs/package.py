@@ -48,7 +48,7 @@ class PackageStub:
     def _imported(self, statement: ast.ImportFrom) -> Iterable[str]:
         """The public names of one import."""
         if statement.names[0].name == "*":
-            return _public(f"{self.name}.{statement.module}")
+            return [n for n in _public(f"{self.name}.{statement.module}") if hasattr(self.package, n)]
         shown = getattr(self.package, "__all__", None)
         if shown is None:
             return [a.name for a in statement.names if a.asname == a.name]

@@ -1,0 +1,189 @@
+"""The protocol ``__torch_function__``: functions of the package that other types implement (``torch.overrides``).
+
+A class with a class method ``__torch_function__(cls, func, types, args, kwargs)`` takes over calls in which an instance of
+it is an argument. Functions written in Python offer themselves with :func:`has_torch_function` and
+:func:`handle_torch_function`, or by :func:`wrap_torch_function`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import rushlight
+from rushlight import _C, Tensor
+
+from ._missing import lazy_module, torch_name
+from ._torch_function import disabled, is_enabled
+
+__all__ = [
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
+    "handle_torch_function",
+    "has_torch_function",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _implements(kind: type) -> bool:
+    """Does a class take over calls? Tensor itself need not, and some classes say that they do not."""
+    return kind is not Tensor and getattr(kind, "__torch_function__", disabled) is not disabled
+
+
+def _implementing(arguments: Iterable[Any]) -> list[Any]:
+    """One argument per type that takes over calls: as given, but a subclass before its bases."""
+    found: list[Any] = []
+    for argument in arguments:
+        kind = type(argument)
+        if not _implements(kind) or any(type(other) is kind for other in found):
+            continue
+        at = next((i for i, other in enumerate(found) if issubclass(kind, type(other))), len(found))
+        found.insert(at, argument)
+    return found
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Whether one of the arguments is of a type that takes over calls."""
+    return is_enabled() and any(_implements(type(argument)) for argument in relevant_args)
+
+
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Call ``public_api`` through the ``__torch_function__`` of its arguments, until one does not return NotImplemented.
+
+    ``relevant_args`` are those that may take over; ``args`` and ``kwargs`` are passed on. TypeError if none does.
+    """
+    implementing = _implementing(relevant_args)
+    types = tuple([type(argument) for argument in implementing])
+    for argument in implementing:
+        result = type(argument).__torch_function__(public_api, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    name = f"{torch_name(public_api.__module__)}.{public_api.__name__}"
+    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {list(types)}")
+
+
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
+    """A decorator that lets arguments take over a function; ``dispatcher``, called alike, says which ones may."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = tuple(dispatcher(*args, **kwargs))
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        offered: F = wrapped  # type: ignore[assignment]  # of the same parameters and result
+        return offered
+
+    return decorate
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether ``inp`` is a tensor or of a type with ``__torch_function__``."""
+    return type(inp) is Tensor or hasattr(inp, "__torch_function__")
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether ``func``, as ``__torch_function__`` gets it, is a method of Tensor or the access to an attribute."""
+    return getattr(func, "__name__", "") == "__get__" or func in _methods()
+
+
+@functools.cache
+def get_default_nowrap_functions() -> set[Callable[..., Any]]:
+    """Accesses whose results stay of their own type in a subclass: the gradient and the base of a view."""
+    attributes: list[Any] = [vars(Tensor)[name] for name in ("_base", "grad", "_grad")]
+    return {attribute.__get__ for attribute in attributes}
+
+
+@functools.cache
+def _methods() -> set[Callable[..., Any]]:
+    return {value for value in vars(Tensor).values() if callable(value) and not isinstance(value, type)}
+
+
+def _places() -> list[Any]:
+    return [rushlight, rushlight.functional, rushlight.nn.functional, rushlight.nn.init, Tensor]
+
+
+def _takes_tensors(function: Any) -> bool:
+    """Has the function a parameter that a tensor may stand for?  Python functions are taken to have one."""
+    if not isinstance(function, _C.Operator):
+        return True
+    return any(
+        p[1] in ("Tensor", "Operand", "tuple of Tensors") for o in function.overloads for p in o[3] if p[0] != "out"
+    )
+
+
+@functools.cache
+def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
+    """The functions that arguments may take over, by the module (or Tensor) that offers them."""
+    found: dict[Any, list[Callable[..., Any]]] = {}
+    for place in _places():
+        shown = vars(Tensor) if place is Tensor else getattr(place, "__all__", None) or vars(place)
+        for name in shown:
+            if name.startswith("_") and place is not Tensor:
+                continue
+            value: Any = getattr(place, name, None)
+            is_function = isinstance(value, _C.Operator) or inspect.isroutine(value)
+            if is_function and name not in _OWN_METHODS and _takes_tensors(value):
+                found.setdefault(place, []).append(value)
+    return found
+
+
+_OWN_METHODS = frozenset(
+    ["__new__", "__init__", "__class__", "__getattribute__", "__setattr__", "__delattr__", "__init_subclass__"]
+    + ["__subclasshook__", "__torch_function__", "_make_subclass", "__dir__", "__sizeof__", "__reduce__"]
+)
+
+
+@functools.cache
+def get_ignored_functions() -> set[Callable[..., Any]]:
+    """Functions of the package that no argument takes over: they have no tensors among their arguments."""
+    return {value for value in vars(rushlight).values() if isinstance(value, _C.Operator) and not _takes_tensors(value)}
+
+
+@functools.cache
+def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """For every function that arguments may take over, a function of the same parameters that returns -1."""
+    found: dict[Callable[..., Any], Callable[..., Any]] = {}
+    for functions in get_overridable_functions().values():
+        for function in functions:
+            try:
+                parameters = list(inspect.signature(function).parameters.values())
+            except (TypeError, ValueError):  # methods of the core that say nothing of their parameters
+                continue
+            found[function] = _of_the_same_parameters(parameters)
+    return found
+
+
+def _of_the_same_parameters(parameters: list[inspect.Parameter]) -> Callable[..., Any]:
+    def replacement(*args: Any, **kwargs: Any) -> int:
+        signature.bind(*args, **kwargs)
+        return -1
+
+    signature = inspect.Signature(parameters)
+    replacement.__signature__ = signature  # type: ignore[attr-defined]
+    return replacement
+
+
+def resolve_name(f: Callable[..., Any]) -> str | None:
+    """The dotted name that PyTorch has for a function which arguments may take over; None for another one."""
+    for place, functions in get_overridable_functions().items():
+        if any(f is function for function in functions):
+            name = f.__name__
+            return f"torch.Tensor.{name}" if place is Tensor else f"{torch_name(place.__name__)}.{name}"
+    return None
+
+
+__getattr__, __dir__ = lazy_module(__name__)
