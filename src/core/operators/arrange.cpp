@@ -1,4 +1,6 @@
 // The same numbers in another order, or repeated.
+#include "operators/arrange.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -31,11 +33,16 @@ TensorRef flipped(const Tensor& t, std::uint64_t mask) {
   return out;
 }
 
+}  // namespace
+
 TensorRef flip(const Tensor& t, const Dims& dims) {
   TensorRef out = flipped(t, dim_mask(dims, t.ndim));
   if (!is_differentiable(t.dtype)) return out;
   return record("FlipBackward0", out, {&t}, {}, [dims](Vjp& v) { v.set(0, flip(*v.grad(), dims)); });
 }
+
+namespace {
+
 TensorRef fliplr(const Tensor& t) {
   check(t.ndim >= 2, "Input must be >= 2-d.");
   return flip(t, Dims{1});

@@ -16,6 +16,12 @@ Scalar number_of(const Scalar& value, DType dtype) {
   return category(dtype) == 1 ? Scalar(value.to_int()) : value;
 }
 
+/// Amounts that no dimension can have, and whose sums might not fit.
+void check_amounts(const Dims& pad) {
+  constexpr std::int64_t most = std::int64_t(1) << 31;
+  for (auto amount : pad) check(amount <= most && amount >= -most, "padding is too large: ", to_string(pad));
+}
+
 }  // namespace
 
 TensorRef constant_pad(const Tensor& t, const Dims& pad, const Scalar& value) {
@@ -24,6 +30,7 @@ TensorRef constant_pad(const Tensor& t, const Dims& pad, const Scalar& value) {
   check(sides <= 2 * t.ndim,
         "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ", sides,
         "while the input has ", int(t.ndim), "dimensions.");
+  check_amounts(pad);
   Dims sizes(t.sizes()), window(t.sizes());
   std::int64_t from = t.offset, to = 0;
   bool grows = false;
@@ -131,6 +138,7 @@ TensorRef pad_vjp(const Tensor& g, const Padding& p, const Dims& sizes, const Ma
 
 /// Refuses what does not fit, in the order of PyTorch's checks.
 void check_padding(const Padding& p, const Tensor& t, const Dims& pad) {
+  check_amounts(pad);
   int n = t.ndim, dims = p.dims;
   if (p.mode == Mode::Reflect)
     check(pad.size() == 2 * dims, "padding size is expected to be ", 2 * dims, ", but got: ", pad.size());
@@ -182,6 +190,7 @@ TensorRef pad_op(const Tensor& t, const Dims& padding) {
 }
 
 TensorRef pad_circular(const Tensor& t, const Dims& pad) {
+  check_amounts(pad);
   int n = t.ndim, dims = pad.size() / 2;
   check(pad.size() % 2 == 0 && dims >= 1 && dims <= 3 && dims + 1 <= n,
         "Invalid padding size, expected 2, 4 or 6 lengths for fewer dimensions than the input's ", n, " but got ",

@@ -2,6 +2,7 @@
 #include "kernels/pool.h"
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -236,6 +237,8 @@ SharedWindows even_windows(const Tensor& x, int n, const Dims& given, const std:
   for (auto o : out)
     check(o >= 0, operation, ": elements of output_size must be greater than or equal to 0 but received ",
           to_string(out));
+  for (auto o : out)
+    check(o <= std::numeric_limits<std::int32_t>::max(), operation, ": output_size ", to_string(out), " is too large");
   auto w = std::make_shared<Windows>();
   for (int d = 0; d < 3; ++d) {
     int i = d - (3 - n);

@@ -4,8 +4,10 @@
 #include <limits>
 
 #include "kernels/multiply_add.h"
+#include "operators/arrange.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
+#include "operators/scan.h"
 
 namespace rushlight {
 namespace {
@@ -245,6 +247,16 @@ TensorRef logspace_number_tensor(const Scalar& start, const Tensor& end, std::in
   return logspace_op(start, end_of("logspace", "end", end), steps, base, dtype, l, d, requires_grad, pin);
 }
 
+using Wide = __int128;  // products and sums of sizes that int64 cannot hold
+
+/// How many places of a matrix lie on and below a diagonal.
+Wide places_below(Wide rows, Wide columns, Wide offset) {
+  Wide first = std::clamp<Wide>(-offset, 0, rows);              // rows above have none
+  Wide full = std::clamp<Wide>(columns - offset, first, rows);  // rows from here have all
+  Wide ramp = full - first;
+  return ramp * (first + offset + 1) + ramp * (ramp - 1) / 2 + (rows - full) * columns;
+}
+
 /// Row and column of every place on and below (`lower`) or above a diagonal of a matrix, row by row.
 TensorRef triangle_indices(const char* name, std::int64_t rows, std::int64_t columns, std::int64_t offset, bool lower,
                            OptionalType dtype) {
@@ -253,18 +265,20 @@ TensorRef triangle_indices(const char* name, std::int64_t rows, std::int64_t col
   DType type = dtype.value_or(DType::Int64);
   if (category(type) != 1)
     fail(ErrorKind::NotImplemented, '"', name, "\" not implemented for '", info(type).scalar_name, "'");
-  std::vector<std::pair<std::int64_t, std::int64_t>> places;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    std::int64_t begin = lower ? 0 : std::clamp<std::int64_t>(i + offset, 0, columns),
-                 end = lower ? std::clamp<std::int64_t>(i + offset + 1, 0, columns) : columns;
-    for (std::int64_t j = begin; j < end; ++j) places.emplace_back(i, j);
-  }
-  auto n = std::int64_t(places.size());
+  Wide total = lower ? places_below(rows, columns, offset)
+                     : Wide(rows) * columns - places_below(rows, columns, Wide(offset) - 1);
+  check(total <= std::numeric_limits<std::int64_t>::max() / 16, name, "(): ", rows, " rows of ", columns,
+        " columns have more places than a tensor can hold");
+  auto n = std::int64_t(total);
   TensorRef out = empty(Dims{2, n}, DType::Int64);
   auto* p = out->write_as<std::int64_t>();
-  for (std::int64_t k = 0; k < n; ++k) {
-    p[k] = places[std::size_t(k)].first;
-    p[n + k] = places[std::size_t(k)].second;
+  std::int64_t k = 0;
+  for (std::int64_t i = lower ? std::int64_t(std::clamp<Wide>(-Wide(offset), 0, rows)) : 0; k < n; ++i) {
+    auto edge = std::int64_t(std::clamp<Wide>(Wide(i) + offset + (lower ? 1 : 0), 0, columns));
+    for (std::int64_t j = lower ? 0 : edge; j < (lower ? edge : columns); ++j, ++k) {
+      p[k] = i;
+      p[n + k] = j;
+    }
   }
   return cast(*out, type);
 }
@@ -278,18 +292,15 @@ TensorRef triu_indices(std::int64_t row, std::int64_t col, std::int64_t offset, 
 }
 
 TensorRef vander(const Tensor& x, std::optional<std::int64_t> N, bool increasing) {
-  static PointwiseOp& times = pointwise_op("mul");
   check(x.ndim == 1, "x must be a one-dimensional tensor.");
   std::int64_t n = N.value_or(x.size(0));
   check(n >= 0, "N must be non-negative.");
   DType dtype = promote(x.dtype, DType::Int64);
   if (n == 0) return empty(Dims{x.size(0), 0}, dtype);
-  TensorRef base = cast(x, dtype);
-  TensorList powers{ones(x.sizes(), dtype)};
-  for (std::int64_t k = 1; k < n; ++k)
-    powers.push_back(k == 1 ? base : pointwise(times, {Operand(powers.back()), Operand(base)}));
-  if (!increasing) std::reverse(powers.begin(), powers.end());
-  return stack(pointers(powers), 1);
+  TensorRef base = cast(x, dtype), first = ones(Dims{x.size(0), 1}, dtype);
+  TensorRef others = cumprod(*expand(*unsqueeze(*base, 1), Dims{x.size(0), n - 1}), 1);
+  TensorRef powers = cat({first.get(), others.get()}, 1);
+  return increasing ? powers : flip(*powers, Dims{1});
 }
 
 const Define ranges[] = {

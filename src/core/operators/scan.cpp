@@ -144,9 +144,14 @@ Pair running_extreme(const char* node, const Tensor& t, std::int64_t dim_, bool 
 TensorRef cumsum(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) {
   return running_sum(*scannable(t, dtype), wrap_dim(dim, t.ndim), false);
 }
+}  // namespace
+
 TensorRef cumprod(const Tensor& t, std::int64_t dim, std::optional<DType> dtype) {
   return running_product(*scannable(t, dtype), wrap_dim(dim, t.ndim), false);
 }
+
+namespace {
+
 Pair cummax(const Tensor& t, std::int64_t dim) { return running_extreme("CummaxBackward0", t, dim, true); }
 Pair cummin(const Tensor& t, std::int64_t dim) { return running_extreme("CumminBackward0", t, dim, false); }
 
@@ -161,7 +166,7 @@ TensorRef diff(const Tensor& t, std::int64_t n, std::int64_t dim_, const Tensor*
   if (prepend) x = cat({prepend, x.get()}, dim);
   if (append) x = cat({x.get(), append}, dim);
   static PointwiseOp& differ = pointwise_op("logical_xor");
-  for (; n > 0; --n) {
+  for (n = std::min(n, x->size(dim)); n > 0; --n) {  // nothing is left after as many differences as elements
     std::int64_t left = std::max<std::int64_t>(x->size(dim) - 1, 0);
     TensorRef later = narrow(*x, dim, x->size(dim) - left, left), earlier = narrow(*x, dim, 0, left);
     x = x->dtype == DType::Bool ? pointwise(differ, {later, earlier}) : sub(later, earlier);

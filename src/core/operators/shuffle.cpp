@@ -26,6 +26,7 @@ void check_image(const char* name, const char* factor_name, const Tensor& t, std
   check(t.ndim >= 3, name, " expects input to have at least 3 dimensions, but got input with ", int(t.ndim),
         " dimension(s)");
   check(factor > 0, name, " expects a positive ", factor_name, ", but got ", factor);
+  check(factor <= 1 << 24, name, ": ", factor_name, " is too large, got ", factor);
 }
 
 TensorRef pixel_unshuffle(const Tensor& t, std::int64_t factor);

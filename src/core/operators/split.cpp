@@ -1,4 +1,6 @@
 // Views of consecutive parts. Their derivative joins the parts' gradients.
+#include <limits>
+
 #include "operators/operators.h"
 #include "operators/registry.h"
 #include "operators/view_form.h"
@@ -161,6 +163,7 @@ TensorList split_at(const Tensor& t, const Dims& places, int dim) {
 
 TensorList split_into(const Tensor& t, std::int64_t sections, int dim) {
   check(sections > 0, "number of sections must be larger than 0, got ", sections);
+  check(sections <= std::numeric_limits<std::int32_t>::max(), "number of sections is too large: ", sections);
   std::int64_t total = t.size(dim), from = 0;
   TensorList out;
   for (std::int64_t i = 0; i < sections; ++i) {

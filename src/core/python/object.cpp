@@ -63,7 +63,7 @@ void warn(const std::string& message) {
 // Dead tensors and nodes keep their memory for the next ones: both are made and dropped once per operation.
 
 namespace {
-constexpr int keep = 512;
+constexpr std::size_t keep = sanitized ? 0 : 512;
 std::vector<PyObject*> free_tensors;
 constexpr std::size_t node_step = 32;
 constexpr std::size_t node_classes = 24;

@@ -50,11 +50,16 @@ struct Allocator {
     int octave = c / 8 + 12;
     return (std::size_t(1) << octave) + (std::size_t(c % 8) + 1) * (std::size_t(1) << (octave - 3));
   }
+  static std::uint16_t class_of(std::size_t bytes) {
+    if (bytes > small_limit) return std::uint16_t(small_classes + 1 + large_class(bytes));
+    return std::uint16_t(std::max<std::size_t>((bytes + small_step - 1) / small_step, 1));
+  }
   static std::size_t class_bytes(std::uint16_t c) {
     return c <= small_classes ? c * small_step : large_bytes(c - small_classes - 1);
   }
 
   void* carve(std::size_t bytes) {
+    if (sanitized) return std::aligned_alloc(small_step, bytes);
     if (slab_left < bytes) {
       slab = static_cast<std::byte*>(std::aligned_alloc(small_step, slab_bytes));
       if (!slab) fail(ErrorKind::OutOfMemory, "not enough memory: you tried to allocate ", slab_bytes, " bytes.");
@@ -74,8 +79,12 @@ struct Allocator {
 
   void take(Storage* s, std::size_t bytes) {
     ++stats.allocations;
-    if (bytes <= small_limit) {
-      auto c = std::uint16_t(std::max<std::size_t>((bytes + small_step - 1) / small_step, 1));
+    if (sanitized && bytes <= (std::size_t(1) << 47)) {
+      s->bytes = static_cast<std::byte*>(std::aligned_alloc(small_step, bytes));
+      if (!s->bytes) out_of_memory(bytes);
+      s->block_class = class_of(bytes);
+    } else if (bytes <= small_limit) {
+      std::uint16_t c = class_of(bytes);
       if (FreeBlock* block = small[c]) {
         small[c] = block->next;
         s->bytes = reinterpret_cast<std::byte*>(block);
@@ -99,7 +108,7 @@ struct Allocator {
         }
         if (!s->bytes) out_of_memory(bytes);
       }
-      s->block_class = std::uint16_t(small_classes + 1 + l);
+      s->block_class = class_of(bytes);
     }
     s->size = bytes;
     stats.allocated += std::int64_t(class_bytes(s->block_class));
@@ -109,7 +118,9 @@ struct Allocator {
   void give_back(std::byte* bytes, std::uint16_t c) {
     std::size_t size = class_bytes(c);
     stats.allocated -= std::int64_t(size);
-    if (c <= small_classes) {
+    if (sanitized) {
+      std::free(bytes);
+    } else if (c <= small_classes) {
       auto* block = reinterpret_cast<FreeBlock*>(bytes);
       block->next = small[c];
       small[c] = block;
@@ -168,6 +179,7 @@ void free_bytes(Storage* s) noexcept {
 void storage_dispose(Storage* s) noexcept {
   if (s->pending) s->pending->discard(s);
   free_bytes(s);
+  if (sanitized) return std::free(s);
   auto* block = reinterpret_cast<FreeBlock*>(s);
   block->next = allocator().headers;
   allocator().headers = block;
@@ -233,6 +245,7 @@ Storage* aliased_storage(Storage* storage) {
 void move_storage(Storage* storage, std::byte* to, void* owner, void (*free_owner)(void*)) {
   Storage* s = aliased_storage(storage);
   check(!s->exports && !storage->exports, "a storage cannot be moved while a buffer points into it");
+  check(s->extent <= s->size, "a storage that was resized to less cannot be moved");
   if (s->size) std::memcpy(to, s->write(), s->size);
   if (s->exposed) {
     auto* moved = new Moved{{}, owner, free_owner};
@@ -253,23 +266,35 @@ void move_storage(Storage* storage, std::byte* to, void* owner, void (*free_owne
   s->exposed = s->shared = storage->shared = true;
 }
 
+/// The whole pages among these bytes go back to the system; the addresses stay, and read as zeros.
+static void give_pages_back(std::byte* from, std::size_t bytes) {
+  auto page = std::uintptr_t(sysconf(_SC_PAGESIZE));
+  auto begin = (reinterpret_cast<std::uintptr_t>(from) + page - 1) / page * page;
+  auto end = (reinterpret_cast<std::uintptr_t>(from) + bytes) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 void resize_storage(Storage* s, std::size_t bytes) {
   if (bytes == s->size) return;
   check(s->resizable && !s->exports, "Trying to resize storage that is not resizable");
   std::byte* from = s->write();
+  s->extent = std::max(s->extent, s->size);
+  if (bytes <= s->extent) {
+    if (bytes < s->size) give_pages_back(from + bytes, s->size - bytes);
+    s->size = bytes;
+    return;
+  }
   Storage old;
   old.bytes = from;
   old.block_class = s->block_class;
-  std::size_t keep = std::min(s->size, bytes);
+  std::size_t keep = s->size;
   s->bytes = nullptr;
   s->block_class = 0;
-  s->size = 0;
   try {
-    if (bytes) allocator().take(s, bytes);
+    allocator().take(s, bytes);
   } catch (...) {
     s->bytes = old.bytes;
     s->block_class = old.block_class;
-    s->size = keep;
     throw;
   }
   if (keep) std::memcpy(s->bytes, old.bytes, keep);

@@ -13,6 +13,14 @@
 
 namespace rushlight {
 
+/// Built for the address sanitizer: every block comes from the system with its exact size and goes back at once, so
+/// that the sanitizer sees each use after the end and each byte beyond it.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool sanitized = true;
+#else
+inline constexpr bool sanitized = false;
+#endif
+
 struct Storage;
 
 /// Work that will fill a storage when somebody looks (operators/deferred.h).
@@ -25,6 +33,7 @@ struct Storage {
   std::intptr_t refcount = 1;
   std::byte* bytes = nullptr;     ///< through read() and write() only
   std::size_t size = 0;           ///< in bytes
+  std::size_t extent = 0;         ///< the greatest size that it was shrunk from
   std::uint32_t version = 0;      ///< counts in-place changes
   std::uint16_t block_class = 0;  ///< the allocator's size class; 0: not the allocator's
   bool resizable = true;
@@ -77,7 +86,8 @@ Ref<Storage> alias_storage(Storage* storage);
 Storage* aliased_storage(Storage* storage);
 /// Moves the bytes into memory that `owner` keeps alive and that other processes see, for every tensor over them.
 void move_storage(Storage* storage, std::byte* to, void* owner, void (*free_owner)(void*));
-/// Grows or shrinks in place, keeping the leading bytes.
+/// Grows or shrinks, keeping the leading bytes. A shrunk storage keeps its addresses, so that tensors which were larger
+/// never point outside of it, and gives its pages back.
 void resize_storage(Storage* storage, std::size_t bytes);
 
 struct MemoryStats {
