@@ -98,12 +98,12 @@ STEPS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "sin_": lambda t, a, b: a.sin_(),
     "scale_": lambda t, a, b: a.mul_(0.5),
     "add_": lambda t, a, b: a.add_(b),
-    "mul_": lambda t, a, b: a.mul_(b),
+    "mul_": lambda t, a, b: a.mul_(b if b is not a else 2.0),  # a.mul_(a) has a gradient here; PyTorch refuses it
     "zero_": lambda t, a, b: a.zero_(),
     "copy_": lambda t, a, b: a.copy_(b),
     "assign": lambda t, a, b: assign(a, 0, b),
     "assign tail": lambda t, a, b: assign(a, slice(1, None), 2.0),
-    "detach_": lambda t, a, b: a.detach_(),
+    "detach": lambda t, a, b: a.detach(),  # after detach_() what was saved of a tensor serves here; PyTorch refuses it
     "requires_grad_": lambda t, a, b: a.requires_grad_(),
     "no_grad view": lambda t, a, b: in_no_grad(t, lambda: a[1:]),
     "no_grad sin": lambda t, a, b: in_no_grad(t, lambda: a.sin()),
