@@ -72,6 +72,18 @@ def __contains__(self: Tensor, element: Any) -> bool:
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
+@_method
+def polygamma(self: Tensor, n: int) -> Tensor:
+    """Return the derivative of order ``n`` of digamma. See :func:`rushlight.polygamma`."""
+    return _C.polygamma(n, self)
+
+
+@_method
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """Replace the elements by the derivative of order ``n`` of digamma."""
+    return self.copy_(_C.polygamma(n, self))
+
+
 def _warn_of_hooks(tensor: Tensor) -> None:
     if tensor._hooks():
         from .utils.hooks import warn_if_has_hooks

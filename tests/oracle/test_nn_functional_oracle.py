@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch", reason="the oracle is installed by .ci/run 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
 TOLERANCE = {"float64": 1e-9, "float32": 2e-5}
+ROUNDED = ("F.celu(", "F.hardsigmoid(")  # PyTorch rounds their constants to float32 whatever the type
 
 # x(...): normal numbers that require grad; u(...): the same from (0, 1); i(n, ...): integers below n.
 CALLS = """
@@ -287,7 +288,8 @@ def test_results_and_gradients(call, dtype):
     assert len(mine) == len(theirs)
     for a, b in zip(mine, theirs, strict=True):
         assert a.shape == b.shape and a.dtype == b.dtype
-        np.testing.assert_allclose(a, b, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+        tolerance = max(TOLERANCE[dtype], 1e-6 if call.startswith(ROUNDED) else 0)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
     assert warned == expected
 
 

@@ -14,13 +14,11 @@ from rushlight.testing import assert_close
 torch = pytest.importorskip("torch", reason="the oracle is installed by .ci/run only")
 pytestmark = pytest.mark.oracle
 
-DTYPES = [
+DTYPES = [  # not the complex ones, which are not compared yet
     "float16",
     "bfloat16",
     "float32",
     "float64",
-    "complex64",
-    "complex128",
     "bool",
     "uint8",
     "int8",

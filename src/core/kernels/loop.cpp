@@ -37,6 +37,12 @@ static const LoopBuild& build() {
 
 const char* loop_isa() { return isa_name(); }
 LoopFunction cast_loop(DType from, DType to) { return build().cast(from, to); }
-void register_loops() { build().add_all(&add_loop); }
+
+void register_special_loops();  // loop_special.cpp
+
+void register_loops() {
+  build().add_all(&add_loop);
+  register_special_loops();
+}
 
 }  // namespace rushlight

@@ -3,18 +3,10 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/special.h"
+
 namespace rushlight {
 namespace {
-
-// The logarithmic derivative of the gamma function for x > 0: by recurrence to x >= 10, then its asymptotic series.
-double digamma(double x) {
-  double shift = 0;
-  for (; x < 10; x += 1) shift -= 1 / x;
-  const double s = 1 / (x * x);
-  const double tail =
-      s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132 - s * (691.0 / 32760))))));
-  return shift + std::log(x) - 0.5 / x - tail;
-}
 
 // Adds terms[k] * factor[k] until they are small: `next(k, term, factor)` makes each from the one before. Terms are
 // positive; they grow first where the number is in the upper tail, and the series is over when they have shrunk again.

@@ -92,7 +92,7 @@ void add_numbers(Tensor& to, const Tensor& from) {
 }
 
 TensorRef copy_of(const Tensor& t) {
-  TensorRef out = empty_like(t, t.dtype);
+  TensorRef out = empty_like_in(t, t.dtype, MemoryFormat::Preserve);
   copy_numbers(*out, t);
   return out;
 }
@@ -146,7 +146,7 @@ TensorRef converted(const Tensor& t, TensorRef out) {
 
 TensorRef convert(const Tensor& t, DType dtype, bool copy) {
   if (t.dtype == dtype && !copy) return TensorRef(const_cast<Tensor*>(&t));
-  return converted(t, empty_like(t, dtype));
+  return converted(t, empty_like_in(t, dtype, MemoryFormat::Preserve));
 }
 
 TensorRef cast(const Tensor& t, DType dtype) { return convert(t, dtype, false); }

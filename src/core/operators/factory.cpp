@@ -108,8 +108,8 @@ TensorRef empty_in(IntSpan sizes, DType dtype, MemoryFormat format) {
 }
 
 TensorRef empty_like_in(const Tensor& t, DType dtype, MemoryFormat format) {
-  return format == MemoryFormat::Absent || format == MemoryFormat::Preserve ? empty_like(t, dtype)
-                                                                            : empty_in(t.sizes(), dtype, format);
+  if (format != MemoryFormat::Absent && format != MemoryFormat::Preserve) return empty_in(t.sizes(), dtype, format);
+  return t.numel ? empty_like(t, dtype) : empty_strided(t.sizes(), t.strides(), dtype);
 }
 
 TensorRef zeros_like(const Tensor& t) {

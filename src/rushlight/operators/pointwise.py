@@ -163,6 +163,15 @@ pointwise(
     forms="",
 )
 pointwise(
+    "rsub_scaled",
+    lambda a, b, alpha: b - a * alpha,
+    params=(*PAIR, ("alpha",)),
+    rule="not_bool",
+    vjp=(lambda g, a, b, alpha, y: -g * alpha, lambda g, a, b, alpha, y: g, None),
+    node="RsubBackward1",
+    forms="",
+)
+pointwise(
     "floor_divide",
     loop="floor_divide",
     params=PAIR,
@@ -394,8 +403,8 @@ pointwise(
     params=(*PAIR, ("rtol",), ("atol",)),
     forms="",
 )
-pointwise("isposinf", lambda x: apply("eq", x, math.inf), forms="function")
-pointwise("isneginf", lambda x: apply("eq", x, -math.inf), forms="function")
+pointwise("isposinf", lambda x: apply("eq", x, math.inf), forms="function method")
+pointwise("isneginf", lambda x: apply("eq", x, -math.inf), forms="function method")
 pointwise("isreal", lambda x: apply("eq", x, x) | isnan(x), forms="function method")
 
 # ---- exponentials and logarithms

@@ -3,6 +3,7 @@
 from .. import _C
 from . import pointwise as _table  # noqa: F401  (the import declares the operators)
 from . import pointwise_loss as _loss_table  # noqa: F401
+from . import pointwise_special as _special_table  # noqa: F401
 from .declare import install
 
 ALIASES = {
@@ -29,6 +30,7 @@ ALIASES = {
 
 _C._pointwise_forms("add", scaled="add_scaled")
 _C._pointwise_forms("sub", scaled="sub_scaled")
+_C._pointwise_forms("rsub", scaled="rsub_scaled")
 _C._pointwise_forms("div", floored="floor_divide", truncated="trunc_divide")
 _C._pointwise_forms("pow", power=True)
 

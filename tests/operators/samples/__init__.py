@@ -22,6 +22,7 @@ from . import (  # noqa: F401
     pointwise,
     random,
     reduction,
+    special,
     view,
 )
 from .sample import COMPLEX, DTYPES, FLOATS, INTEGERS, TOLERANCE, Family, Maker, Sample, families, over
