@@ -132,6 +132,13 @@ TensorRef isclose(const Tensor& t, const Tensor& other, double rtol, double atol
   check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
   check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
   GradScope off(false);
+  if (is_half(t.dtype)) {  // PyTorch rounds what is allowed to the type, too
+    static PointwiseOp& plus = pointwise_op("add");
+    TensorRef difference = absolute(sub(t, other)),
+              allowed = pointwise(plus, {Operand(absolute(mul(other, Scalar(rtol)))), Operand(Scalar(atol))});
+    TensorRef same = logical_or(eq(t, other), logical_and(lt(difference, Scalar(HUGE_VAL)), le(difference, allowed)));
+    return equal_nan ? logical_or(same, logical_and(isnan_of(t), isnan_of(other))) : same;
+  }
   if (category(t.dtype) >= 2) return pointwise(equal_nan ? near_nan : near, {t, other, Scalar(rtol), Scalar(atol)});
   TensorRef same = eq(t, other);
   if (rtol == 0 && atol == 0) return same;
