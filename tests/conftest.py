@@ -21,12 +21,11 @@ NAMES = re.compile(
 def _absent(error: BaseException | None) -> str | None:
     """Which absent thing an exception, or what it was raised from, names."""
     while error is not None:
-        text = str(error)
-        if isinstance(error, AttributeError | ImportError | NotImplementedError):
-            if match := NAMES.search(text):
-                name = next(filter(None, match.groups()))
-                if name in ABSENT:
-                    return f"torch.{ABSENT[name]}"
+        named = isinstance(error, AttributeError | ImportError | NotImplementedError) and NAMES.search(str(error))
+        if named:
+            name = next(filter(None, named.groups()))
+            if name in ABSENT:
+                return f"torch.{ABSENT[name]}"
         error = error.__cause__ or error.__context__
     return None
 

@@ -103,7 +103,6 @@ STEPS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "copy_": lambda t, a, b: a.copy_(b),
     "assign": lambda t, a, b: assign(a, 0, b),
     "assign tail": lambda t, a, b: assign(a, slice(1, None), 2.0),
-    "detach": lambda t, a, b: a.detach(),  # after detach_() what was saved of a tensor serves here; PyTorch refuses it
     "requires_grad_": lambda t, a, b: a.requires_grad_(),
     "no_grad view": lambda t, a, b: in_no_grad(t, lambda: a[1:]),
     "no_grad sin": lambda t, a, b: in_no_grad(t, lambda: a.sin()),
