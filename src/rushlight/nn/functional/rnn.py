@@ -1,4 +1,4 @@
-"""Recurrent networks over sequences, composed of one matrix product for all steps' inputs and a cell for each step.
+"""Recurrent networks over sequences: layers and directions, each of them one native operation.
 
 The functions have the names and arguments of PyTorch's operators: ``lstm(input, hx, params, has_biases, num_layers,
 dropout, train, bidirectional, batch_first)`` for sequences of one length, and with ``data, batch_sizes`` in the place
@@ -8,7 +8,7 @@ w_hh[, b_ih, b_hh][, w_hr]``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import rushlight
@@ -25,94 +25,8 @@ __all__ = [
     "rnn_tanh_cell",
 ]
 
-_State = tuple[Tensor, ...]
-#: one step: what the input adds to the gates, and the state before, to the state after
-_Step = Callable[..., _State]
 #: the weights of one layer and direction: w_ih, w_hh, b_ih, b_hh, w_hr
 _Weights = tuple[Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None]
-
-
-def _lstm_state(gates: Tensor, c: Tensor) -> _State:
-    i, f, g, o = gates.chunk(4, -1)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    return o.sigmoid() * c.tanh(), c
-
-
-def _gru_state(given: Tensor, kept: Tensor, h: Tensor) -> Tensor:
-    given_r, given_z, given_n = given.chunk(3, -1)
-    kept_r, kept_z, kept_n = kept.chunk(3, -1)
-    n = (given_n + (given_r + kept_r).sigmoid() * kept_n).tanh()
-    return n + (given_z + kept_z).sigmoid() * (h - n)
-
-
-def _lstm_step(weights: _Weights) -> _Step:
-    _, w_hh, _, _, w_hr = weights
-    recurrent = w_hh.t()
-    projection = None if w_hr is None else w_hr.t()
-
-    def step(given: Tensor, h: Tensor, c: Tensor) -> _State:
-        h, c = _lstm_state(rushlight.addmm(given, h, recurrent), c)
-        return (h if projection is None else h @ projection), c
-
-    return step
-
-
-def _gru_step(weights: _Weights) -> _Step:
-    _, w_hh, _, b_hh, _ = weights
-    recurrent = w_hh.t()
-
-    def step(given: Tensor, h: Tensor) -> _State:
-        kept = h @ recurrent if b_hh is None else rushlight.addmm(b_hh, h, recurrent)
-        return (_gru_state(given, kept, h),)
-
-    return step
-
-
-def _elman_step(nonlinearity: Callable[[Tensor], Tensor]) -> Callable[[_Weights], _Step]:
-    def make(weights: _Weights) -> _Step:
-        recurrent = weights[1].t()
-
-        def step(given: Tensor, h: Tensor) -> _State:
-            return (nonlinearity(rushlight.addmm(given, h, recurrent)),)
-
-        return step
-
-    return make
-
-
-def _over_steps(step: _Step, inputs: Sequence[Tensor], state: _State, reverse: bool) -> tuple[list[Tensor], _State]:
-    """The outputs at all steps and the last state, for samples of one length."""
-    outputs = []
-    for given in reversed(inputs) if reverse else inputs:
-        state = step(given, *state)
-        outputs.append(state[0])
-    return (outputs[::-1] if reverse else outputs), state
-
-
-def _over_packed_steps(
-    step: _Step, inputs: Sequence[Tensor], state: _State, reverse: bool
-) -> tuple[list[Tensor], _State]:
-    """The same for samples in the order of their lengths, of which fewer take part in each later step."""
-    outputs = []
-    if reverse:  # samples join, the longest first
-        initial, state = state, tuple(s[:0] for s in state)
-        for given in reversed(inputs):
-            have, want = state[0].shape[0], given.shape[0]
-            if want > have:
-                state = tuple(rushlight.cat([s, i[have:want]]) for s, i in zip(state, initial, strict=True))
-            state = step(given, *state)
-            outputs.append(state[0])
-        return outputs[::-1], state
-    ended: list[_State] = []  # samples leave, the shortest first
-    for given in inputs:
-        want = given.shape[0]
-        if want < state[0].shape[0]:
-            ended.append(tuple(s[want:] for s in state))
-            state = tuple(s[:want] for s in state)
-        state = step(given, *state)
-        outputs.append(state[0])
-    ended.append(state)
-    return outputs, tuple(rushlight.cat(parts[::-1]) for parts in zip(*ended, strict=True))
 
 
 def _layer_weights(params: Sequence[Tensor], has_biases: bool, projected: bool) -> list[_Weights]:
@@ -126,61 +40,32 @@ def _layer_weights(params: Sequence[Tensor], has_biases: bool, projected: bool) 
     return weights
 
 
-def _given(x: Tensor, weights: _Weights, fold_recurrent_bias: bool) -> Tensor:
-    """What the inputs of all steps add to the gates: one matrix product."""
-    w_ih, _, b_ih, b_hh, _ = weights
-    bias = b_ih if b_ih is None or b_hh is None or not fold_recurrent_bias else b_ih + b_hh
-    return rushlight._C._nn.linear(x, w_ih, bias)
-
-
-def _run(
-    make_step: Callable[[_Weights], _Step],
-    x: Tensor,
-    sizes: list[int] | None,
-    states: _State,
-    weights: list[_Weights],
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-) -> tuple[Tensor, ...]:
-    """All layers over `x`, ``(T, N, I)`` or packed by `sizes`; each of `states` is ``(layers · directions, N, H)``."""
-    directions = 2 if bidirectional else 1
-    fold = make_step is not _gru_step  # a gate of the GRU multiplies its recurrent bias
-    walk = _over_steps if sizes is None else _over_packed_steps
-    if sizes is None and not x.shape[0]:
-        raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-    last: list[_State] = []
-    for k in range(0, len(weights), directions):
-        both = []
-        for d in range(directions):
-            given = _given(x, weights[k + d], fold)
-            inputs = given.unbind(0) if sizes is None else given.split(sizes)
-            state = tuple(s[k + d] for s in states)
-            outputs, state = walk(make_step(weights[k + d]), inputs, state, d == 1)
-            both.append(rushlight.stack(outputs) if sizes is None else rushlight.cat(outputs))
-            last.append(state)
-        x = both[0] if directions == 1 else rushlight.cat(both, -1)
-        if dropout and train and k + directions < len(weights):
-            x = rushlight.dropout(x, dropout, True)
-    return (x, *(rushlight.stack(parts) for parts in zip(*last, strict=True)))
-
-
-def _sequence(
-    make_step: Callable[[_Weights], _Step], projected: Callable[[_State], bool], args: tuple[Any, ...]
-) -> tuple[Tensor, ...]:
-    """Calls :func:`_run` with the arguments of either of the two forms."""
+def _sequence(mode: str, args: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """All layers, with the arguments of either of the two forms."""
     if isinstance(args[3], bool):
         x, hx, params, has_biases, _, dropout, train, bidirectional, batch_first = args
         sizes = None
     else:
-        x, batch_sizes, hx, params, has_biases, _, dropout, train, bidirectional = args
-        sizes, batch_first = batch_sizes.tolist(), False
+        x, sizes, hx, params, has_biases, _, dropout, train, bidirectional = args
+        batch_first = False
     states = (hx,) if isinstance(hx, Tensor) else tuple(hx)
-    weights = _layer_weights(params, has_biases, projected(states))
+    weights = _layer_weights(params, has_biases, len(states) == 2 and states[0].shape[2] != states[1].shape[2])
     if batch_first:
         x = x.transpose(0, 1)
-    y, *last = _run(make_step, x, sizes, states, weights, dropout, train, bidirectional)
-    return (y.transpose(0, 1) if batch_first else y, *last)
+    layer = rushlight._C._nn._rnn_layer
+    directions = 2 if bidirectional else 1
+    last: list[list[Tensor]] = []
+    for k in range(0, len(weights), directions):
+        both = []
+        for d in range(directions):
+            h, *c = (s[k + d] for s in states)
+            output, *state = layer(mode, x, sizes, h, c[0] if c else None, *weights[k + d], d == 1)
+            both.append(output)
+            last.append(state)
+        x = both[0] if directions == 1 else rushlight.cat(both, -1)
+        if dropout and train and k + directions < len(weights):
+            x = rushlight.dropout(x, dropout, True)
+    return (x.transpose(0, 1) if batch_first else x, *(rushlight.stack(parts) for parts in zip(*last, strict=True)))
 
 
 def lstm(*args: Any) -> tuple[Tensor, ...]:
@@ -190,7 +75,7 @@ def lstm(*args: Any) -> tuple[Tensor, ...]:
     in the rows of the weights; where the two states differ in width, ``h'`` is projected by ``w_hr`` (Sak et al.
     2014).
     """
-    return _sequence(_lstm_step, lambda s: s[0].shape[2] != s[1].shape[2], args)
+    return _sequence("LSTM", args)
 
 
 def gru(*args: Any) -> tuple[Tensor, ...]:
@@ -199,21 +84,17 @@ def gru(*args: Any) -> tuple[Tensor, ...]:
     ``n = tanh(W_in x + b_in + sigmoid(r) (W_hn h + b_hn))``, ``h' = (1 - sigmoid(z)) n + sigmoid(z) h`` for the gates
     ``r, z, n``.
     """
-    return _sequence(_gru_step, lambda s: False, args)
+    return _sequence("GRU", args)
 
 
 def rnn_tanh(*args: Any) -> tuple[Tensor, ...]:
     """Elman's network, ``h' = tanh(W_ih x + b_ih + W_hh h + b_hh)``: ``(output, h_n)``."""
-    return _sequence(_tanh_step, lambda s: False, args)
+    return _sequence("RNN_TANH", args)
 
 
 def rnn_relu(*args: Any) -> tuple[Tensor, ...]:
     """The same with ``relu`` in the place of ``tanh``."""
-    return _sequence(_relu_step, lambda s: False, args)
-
-
-_tanh_step = _elman_step(rushlight.tanh)
-_relu_step = _elman_step(rushlight.relu)
+    return _sequence("RNN_RELU", args)
 
 
 def _check_cell(input: Tensor, hidden: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor) -> None:
@@ -235,10 +116,8 @@ def lstm_cell(
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """One step of :func:`lstm` for an input ``(N, I)`` and two states ``(N, H)``: the states after it."""
-    h, c = hx
     _check_cell(input, hx, w_ih, w_hh)
-    linear = rushlight._C._nn.linear
-    h, c = _lstm_state(linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh), c)
+    _, h, c = _step("LSTM", input, hx[0], hx[1], w_ih, w_hh, b_ih, b_hh)
     return h, c
 
 
@@ -247,27 +126,37 @@ def gru_cell(
 ) -> Tensor:
     """One step of :func:`gru` for an input ``(N, I)`` and a state ``(N, H)``: the state after it."""
     _check_cell(input, (hx,), w_ih, w_hh)
-    linear = rushlight._C._nn.linear
-    return _gru_state(linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh), hx)
+    return _step("GRU", input, hx, None, w_ih, w_hh, b_ih, b_hh)[1]
 
 
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
     """One step of :func:`rnn_tanh` for an input ``(N, I)`` and a state ``(N, H)``: the state after it."""
-    return _elman_sum(input, hx, w_ih, w_hh, b_ih, b_hh).tanh()
+    _check_cell(input, (hx,), w_ih, w_hh)
+    return _step("RNN_TANH", input, hx, None, w_ih, w_hh, b_ih, b_hh)[1]
 
 
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
     """One step of :func:`rnn_relu` for an input ``(N, I)`` and a state ``(N, H)``: the state after it."""
-    return _elman_sum(input, hx, w_ih, w_hh, b_ih, b_hh).relu()
-
-
-def _elman_sum(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
-) -> Tensor:
     _check_cell(input, (hx,), w_ih, w_hh)
-    linear = rushlight._C._nn.linear
-    return linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh)
+    return _step("RNN_RELU", input, hx, None, w_ih, w_hh, b_ih, b_hh)[1]
+
+
+def _step(
+    mode: str,
+    input: Tensor,
+    h: Tensor,
+    c: Tensor | None,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None,
+    b_hh: Tensor | None,
+) -> list[Tensor]:
+    """A layer over a sequence of one step."""
+    biases = (None, None) if b_ih is None or b_hh is None else (b_ih, b_hh)
+    if b_ih is not biases[0] or b_hh is not biases[1]:
+        raise RuntimeError("Expected b_ih and b_hh both, or neither")
+    return rushlight._C._nn._rnn_layer(mode, input.unsqueeze(0), None, h, c, w_ih, w_hh, *biases, None, False)

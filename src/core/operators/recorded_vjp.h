@@ -1,0 +1,41 @@
+// The derivative of a fused operator where it is itself to be recorded: the forward computation is done again in
+// differentiable operators, and differentiated by the engine.
+#pragma once
+
+#include "autograd/engine.h"
+#include "autograd/record.h"
+#include "operators/view.h"
+
+namespace rushlight {
+
+/// Sets in `v` the gradients of those `inputs` (some may be null) that want one. `forward` gives from them the outputs
+/// in the node's order. Each input is met through a view of its own, so that inputs computed from each other count
+/// apart.
+template <class Forward>
+void recorded_vjp(Vjp& v, TensorList inputs, Forward&& forward) {
+  auto point = [](Tensor& t) {
+    Edge edge = gradient_edge(t);
+    return GraphPoint{Ref<Node>::adopt(edge.node), edge.output};
+  };
+  BackwardOptions options{true, true, false, {}};
+  std::vector<int> wanted;
+  for (int i = 0; i < int(inputs.size()); ++i) {
+    if (!inputs[std::size_t(i)] || !v.needs(i)) continue;
+    auto& input = inputs[std::size_t(i)];
+    input = alias_view(*input);
+    options.inputs.push_back(point(*input));
+    wanted.push_back(i);
+  }
+  TensorList outputs = forward(inputs), grads;
+  std::vector<GraphPoint> roots;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i] || !v.grad(int(i)) || !outputs[i]->requires_grad()) continue;
+    roots.push_back(point(*outputs[i]));
+    grads.push_back(v.grad(int(i)));
+  }
+  if (roots.empty()) return;
+  TensorList found = run_backward(std::move(roots), std::move(grads), options);
+  for (std::size_t i = 0; i < wanted.size(); ++i) v.set(wanted[i], found[i]);
+}
+
+}  // namespace rushlight
