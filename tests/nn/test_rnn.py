@@ -10,7 +10,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.autograd import gradcheck
+from rushlight.autograd import gradcheck, gradgradcheck
 from rushlight.nn.utils.rnn import (
     PackedSequence,
     invert_permutation,
@@ -319,3 +319,76 @@ def test_sequence_refusals():
         pad_sequence([])
     with pytest.raises(TypeError, match="expected Tensor as element 1"):
         pad_sequence([torch.ones(1), 2])
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_second_derivatives(name, packed):
+    """They come from the same equations in recorded operators, the first ones from the kernel."""
+    module = build(name, bidirectional=True)
+    x = torch.tensor(draw(3, 2, 3), requires_grad=True)
+    states = [torch.tensor(s, requires_grad=True) for s in states_of(module, 2)]
+    weights = list(module.parameters())
+
+    def run(x, *rest):
+        hx = tuple(rest[: len(states)]) if name == "LSTM" else rest[0]
+        own = dict(zip([n for n, _ in module.named_parameters()], rest[len(states) :], strict=True))
+        data = pack_padded_sequence(x, [3, 2]) if packed else x
+        output, last = torch.func.functional_call(module, own, (data, hx))
+        return (output.data if packed else output, *(last if name == "LSTM" else (last,)))
+
+    assert gradcheck(run, (x, *states, *weights), fast_mode=True)
+    assert gradgradcheck(run, (x, *states, *weights), fast_mode=True)
+
+
+def test_states_that_depend_on_the_input_count_apart():
+    module = build("GRU")
+    x = torch.tensor(draw(2, 2, 3), requires_grad=True)
+
+    def run(x):
+        return module(x, x.sum(0).sum(-1, keepdim=True).expand(2, 4).unsqueeze(0))[0]
+
+    assert gradgradcheck(run, (x,))
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("batch", [1, 2, 13, 40])
+def test_same_bits_on_any_number_of_threads(name, batch):
+    torch.manual_seed(0)
+    module = getattr(nn, name)(33, 70)
+    x = torch.randn(40, batch, 33)
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            h = x.clone().requires_grad_()
+            output, _ = module(h)
+            found.append([output.detach()])
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(found[0][0], found[1][0]) and torch.equal(found[0][0], found[2][0])
+
+
+@pytest.mark.parametrize("hidden", [1, 5, 16, 33])
+@pytest.mark.parametrize("dtype, bound", [(torch.float32, 2e-5), (torch.float64, 1e-12)])
+def test_widths_that_fill_no_panel(hidden, dtype, bound):
+    torch.manual_seed(0)
+    module = nn.LSTM(7, hidden, dtype=dtype)
+    x = draw(4, 9, 7)
+    expected = [network(module, x[:, n], [np.zeros((1, hidden))] * 2)[0] for n in range(9)]
+    output, _ = module(torch.tensor(x, dtype=dtype))
+    np.testing.assert_allclose(output.detach().numpy(), np.stack(expected, 1), rtol=bound, atol=bound)
+
+
+def test_expanded_and_strided_gradients():
+    module = build("LSTM", batch_first=True)
+    x = torch.tensor(draw(2, 3, 3), requires_grad=True)
+    weights = torch.tensor(draw(2, 3, 4))
+    for factor in (
+        torch.ones(1, dtype=torch.float64).expand(2, 3, 4),
+        weights,
+        weights.transpose(0, 1).clone().transpose(0, 1),
+    ):
+        (g,) = torch.autograd.grad(module(x)[0], x, factor)
+        (expected,) = torch.autograd.grad((module(x)[0] * factor.clone()).sum(), x)
+        assert torch.allclose(g, expected, rtol=1e-12, atol=1e-14)

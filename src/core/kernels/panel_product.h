@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/panel.h"
+
 namespace rushlight::RUSHLIGHT_ISA {
 namespace {
 
@@ -62,65 +64,89 @@ void pack_panels(const T* from, std::int64_t depth, std::int64_t cols, std::int6
   }
 }
 
-/// c (rows x width) = a panel, or += with `add`.
-template <class T, int rows>
-void tile(const T* a, std::int64_t lda, const T* panel, std::int64_t depth, T* c, std::int64_t ldc, bool add) {
+/// The columns of `across` panels of `rows` rows of c.
+template <class T, int rows, int across>
+void tile(const T* a, std::int64_t lda, const T* panel, std::int64_t depth, T* c, std::int64_t ldc, const T* start,
+          bool add) {
   using Vector = typename Vectors<T>::Vector;
-  constexpr int lanes = Vectors<T>::lanes;
-  Vector sums[rows][2];
+  constexpr int lanes = Vectors<T>::lanes, width = 2 * across;
+  Vector sums[rows][width];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
-    auto* row = reinterpret_cast<Vector*>(c + r * ldc);
-    sums[r][0] = add ? row[0] : Vector{};
-    sums[r][1] = add ? row[1] : Vector{};
+    auto* from = reinterpret_cast<const Vector*>(add ? c + r * ldc : start);
+#pragma GCC unroll 8
+    for (int v = 0; v < width; ++v) sums[r][v] = from ? from[v] : Vector{};
   }
+  std::int64_t panel_size = depth * 2 * lanes;
   for (std::int64_t k = 0; k < depth; ++k) {
-    auto* b = reinterpret_cast<const Vector*>(panel + k * 2 * lanes);
-    Vector left = b[0], right = b[1];
+    Vector b[width];
+#pragma GCC unroll 8
+    for (int v = 0; v < width; ++v)
+      b[v] = *reinterpret_cast<const Vector*>(panel + v / 2 * panel_size + (k * 2 + v % 2) * lanes);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
       Vector factor = a[r * lda + k] - Vector{};
-      sums[r][0] += factor * left;
-      sums[r][1] += factor * right;
+#pragma GCC unroll 8
+      for (int v = 0; v < width; ++v) sums[r][v] += factor * b[v];
     }
   }
 #pragma GCC unroll 8
-  for (int r = 0; r < rows; ++r) {
-    auto* row = reinterpret_cast<Vector*>(c + r * ldc);
-    row[0] = sums[r][0];
-    row[1] = sums[r][1];
-  }
+  for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < width; ++v) reinterpret_cast<Vector*>(c + r * ldc)[v] = sums[r][v];
 }
 
+/// Rows below which a tile spans several panels, so that enough sums are under way at once.
+template <int rows>
+constexpr int panels_across = rows == 1   ? 4
+                              : rows == 2 ? 2
+                                          : 1;
+
+/// A tile of `rows` <= most rows from panel p on; gives the number of panels that it took, at most `panels`.
 template <class T, int most = tile_rows>
-void tile_of(int rows, const T* a, std::int64_t lda, const T* panel, std::int64_t depth, T* c, std::int64_t ldc,
-             bool add) {
+std::int64_t tile_at(int rows, const PanelProduct<T>& m, const T* a, T* c, std::int64_t p, std::int64_t panels) {
   if constexpr (most > 1)
-    if (rows < most) return tile_of<T, most - 1>(rows, a, lda, panel, depth, c, ldc, add);
-  tile<T, most>(a, lda, panel, depth, c, ldc, add);
+    if (rows < most) return tile_at<T, most - 1>(rows, m, a, c, p, panels);
+  constexpr std::int64_t width = panel_width<T>;
+  const T *panel = m.packed + p * m.depth * width, *start = m.start ? m.start + p * width : nullptr;
+  c += p * width;
+  if constexpr (panels_across<most> > 1)
+    if (panels >= panels_across<most>) {
+      tile<T, most, panels_across<most>>(a, m.lda, panel, m.depth, c, m.ldc, start, m.add);
+      return panels_across<most>;
+    }
+  tile<T, most, 1>(a, m.lda, panel, m.depth, c, m.ldc, start, m.add);
+  return 1;
 }
 
-/// The columns of the panels [first, last) of c (rows x cols) = a packed, or += with `add`.
+/// The last columns, which are fewer than a panel's.
 template <class T>
-void panel_product(std::int64_t rows, const T* a, std::int64_t lda, const T* packed, std::int64_t depth,
-                   std::int64_t cols, std::int64_t first, std::int64_t last, T* c, std::int64_t ldc, bool add) {
+void last_panel(int rows, const PanelProduct<T>& m, const T* a, T* c, std::int64_t p) {
   constexpr std::int64_t width = panel_width<T>;
-  std::int64_t tiles = (rows + tile_rows - 1) / tile_rows;
-  for (std::int64_t p = first; p < last; ++p) {
-    const T* panel = packed + p * depth * width;
-    std::int64_t n = cols - p * width < width ? cols - p * width : width;
+  std::size_t bytes = std::size_t(m.cols - p * width) * sizeof(T);
+  T whole[tile_rows * width] = {}, start[width] = {};
+  for (std::int64_t r = 0; r < rows && m.add; ++r) std::memcpy(whole + r * width, c + r * m.ldc + p * width, bytes);
+  if (m.start) std::memcpy(start, m.start + p * width, bytes);
+  PanelProduct<T> alone{rows, a, m.lda, m.packed + p * m.depth * width, m.depth, width, whole, width, start, m.add};
+  tile_at<T>(rows, alone, a, whole, 0, 1);
+  for (std::int64_t r = 0; r < rows; ++r) std::memcpy(c + r * m.ldc + p * width, whole + r * width, bytes);
+}
+
+/// The columns of the panels [first, last).
+template <class T>
+void panel_product(const PanelProduct<T>& m, std::int64_t first, std::int64_t last) {
+  std::int64_t tiles = (m.rows + tile_rows - 1) / tile_rows, whole = m.cols / panel_width<T>;
+  std::int64_t few = m.rows < 3 ? 4 : 1;  // panels that few rows take at once
+  for (std::int64_t p = first; p < last; p += few) {
+    std::int64_t end = p + few < last ? p + few : last;
     for (std::int64_t i = 0; i < tiles; ++i) {
-      std::int64_t begin = rows * i / tiles, count = rows * (i + 1) / tiles - begin;
-      T* to = c + begin * ldc + p * width;
-      if (n == width) {
-        tile_of<T>(int(count), a + begin * lda, lda, panel, depth, to, ldc, add);
-        continue;
-      }
-      T whole[tile_rows * width] = {};  // the last columns, which are fewer than a panel's
-      for (std::int64_t r = 0; r < count && add; ++r)
-        std::memcpy(whole + r * width, to + r * ldc, std::size_t(n) * sizeof(T));
-      tile_of<T>(int(count), a + begin * lda, lda, panel, depth, whole, width, add);
-      for (std::int64_t r = 0; r < count; ++r) std::memcpy(to + r * ldc, whole + r * width, std::size_t(n) * sizeof(T));
+      std::int64_t begin = m.rows * i / tiles;
+      int rows = int(m.rows * (i + 1) / tiles - begin);
+      const T* a = m.a + begin * m.lda;
+      T* c = m.c + begin * m.ldc;
+      std::int64_t at = p, full = end < whole ? end : whole;
+      while (at < full) at += tile_at<T>(rows, m, a, c, at, full - at);
+      if (at < end) last_panel(rows, m, a, c, at);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/panel.h"
 #include "tensor/dtype.h"
 
 namespace rushlight {
@@ -36,22 +37,38 @@ struct Steps {
   }
 };
 
-/// What forward and backward share. All arrays are row-major; T is float or double. `width` is that of the state h:
-/// `hidden`, or less where an LSTM projects it.
+/// What forward and backward share. Arrays are row-major unless strides are given; T is float or double. `width` is
+/// that of the state h: `hidden`, or less where an LSTM projects it.
 template <class T>
 struct RecurrentLayer {
   Cell cell;
   const Steps& steps;
-  std::int64_t hidden, width;
+  std::int64_t inputs, hidden, width;
+  const T* w_ih;  ///< (gates hidden, inputs)
   const T* w_hh;  ///< (gates hidden, width)
   const T* w_hr;  ///< (width, hidden), or null
+  std::int64_t gates() const { return gates_of(cell) * hidden; }
   bool projects() const { return w_hr != nullptr; }
+};
+
+/// Rows of a sequence, one after the other, or where `strided` row n of step t at first + t step + n row. `column` 0: a
+/// row is one number again and again.
+template <class T>
+struct Rows {
+  const T* first = nullptr;
+  bool strided = false;
+  std::int64_t step = 0, row = 0, column = 1;
+  const T* at(const Steps& s, std::int64_t t, std::int64_t n) const {
+    return first + (strided ? t * step + n * row : (s.first[std::size_t(t)] + n) * row);
+  }
 };
 
 template <class T>
 struct RecurrentForward {
+  Rows<T> x;
+  const T* b_ih;  ///< (gates hidden), with b_hh added but for a GRU; or null
   const T* b_hh;  ///< GRU: (3 hidden) or null
-  T* gates;       ///< (total, gates hidden): what the inputs add; then the gates' values
+  T* gates;       ///< (total, gates hidden): their values
   T* h;           ///< (batch, width): the initial state, then the last
   T* c;           ///< LSTM: (batch, hidden), the same
   T* y;           ///< (total, width): h after each step
@@ -64,19 +81,30 @@ struct RecurrentBackward {
   const T* gates;    ///< as forward left them
   const T *h0, *c0;  ///< initial states
   const T *y, *cells, *kept;
-  const T* dy;     ///< (total, width), or null
+  Rows<T> dy;      ///< gradients of the outputs; first is null where there are none
   T* dh;           ///< (batch, width): the gradient of the last state, then of the initial one
   T* dc;           ///< LSTM: (batch, hidden)
   T* d_gates;      ///< (total, gates hidden): of what the inputs add
-  T* d_kept;       ///< GRU: (total, 3 hidden), of what the state adds
+  T* d_kept;       ///< of what the state adds: the same, but for a GRU (total, 3 hidden)
   T* d_state;      ///< projection: (total, width), of the projected state
   T* unprojected;  ///< projection: (total, hidden), the state before it
+};
+
+/// Gradients of weights, where not null. Those of w_hr are a plain product: d_state^T unprojected.
+template <class T>
+struct RecurrentWeightGradients {
+  const T *d_gates, *d_kept;
+  const T* x;       ///< (total, inputs)
+  const T* before;  ///< (total, width): the state before each step
+  T *w_ih, *w_hh, *b_ih, *b_hh;
 };
 
 template <class T>
 void recurrent_forward(const RecurrentLayer<T>& layer, const RecurrentForward<T>& f);
 template <class T>
 void recurrent_backward(const RecurrentLayer<T>& layer, const RecurrentBackward<T>& b);
+template <class T>
+void recurrent_weight_gradients(const RecurrentLayer<T>& layer, const RecurrentWeightGradients<T>& g);
 
 /// The state before each row: a row of `y` or of `h0`, `bytes` long.
 void states_before(const Steps& steps, const std::byte* y, const std::byte* h0, std::int64_t bytes, std::byte* out);
@@ -88,8 +116,9 @@ struct RecurrentBuild {
   std::int64_t (*panels)(std::int64_t cols);
   void (*pack)(const T* from, std::int64_t depth, std::int64_t cols, std::int64_t row_stride, std::int64_t col_stride,
                T* to, std::int64_t first, std::int64_t last);
-  void (*product)(std::int64_t rows, const T* a, std::int64_t lda, const T* packed, std::int64_t depth,
-                  std::int64_t cols, std::int64_t first, std::int64_t last, T* c, std::int64_t ldc, bool add);
+  void (*product)(const PanelProduct<T>& m, std::int64_t first, std::int64_t last);
+  /// sums (cols) = the sum of the rows.
+  void (*column_sums)(const T* a, std::int64_t rows, std::int64_t lda, std::int64_t cols, T* sums);
   /// One sample: gates (4n) to their values, c to the next, h = o tanh(c).
   void (*lstm)(std::int64_t n, T* gates, T* c, T* h);
   void (*lstm_vjp)(std::int64_t n, const T* gates, const T* c_before, const T* c, const T* dy, const T* dh, T* dc,

@@ -107,9 +107,26 @@ void elman_vjp(Cell cell, std::int64_t n, const T* y, const T* dy, const T* dh, 
     for (std::int64_t j = 0; j < n; ++j) d_gates[j] *= T(1) - y[j] * y[j];
 }
 
+/// Of blocks of rows first, so that rounding grows with their number only.
+template <class T>
+void column_sums(const T* a, std::int64_t rows, std::int64_t lda, std::int64_t cols, T* sums) {
+  constexpr std::int64_t strip = 4 * Vectors<T>::lanes, block = 64;
+  for (std::int64_t from = 0; from < cols; from += strip) {
+    std::int64_t n = cols - from < strip ? cols - from : strip;
+    T total[strip] = {};
+    for (std::int64_t first = 0; first < rows; first += block) {
+      T part[strip] = {};
+      for (std::int64_t r = first; r < rows && r < first + block; ++r)
+        for (std::int64_t j = 0; j < n; ++j) part[j] += a[r * lda + from + j];
+      for (std::int64_t j = 0; j < n; ++j) total[j] += part[j];
+    }
+    for (std::int64_t j = 0; j < n; ++j) sums[from + j] = total[j];
+  }
+}
+
 template <class T>
 RecurrentBuild<T> build_of() {
-  return {&packed_size<T>, &panels_of<T>, &pack_panels<T>, &panel_product<T>, &lstm<T>,
+  return {&packed_size<T>, &panels_of<T>, &pack_panels<T>, &panel_product<T>, &column_sums<T>, &lstm<T>,
           &lstm_vjp<T>,    &gru<T>,       &gru_vjp<T>,     &elman<T>,         &elman_vjp<T>};
 }
 

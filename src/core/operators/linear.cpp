@@ -1,5 +1,9 @@
 #include "operators/linear.h"
 
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/parallel.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
@@ -13,19 +17,23 @@ TensorRef rows_of(const Tensor& t) {
   return reshape(t, Dims{count_elements(t.sizes().first(std::size_t(t.ndim - 1))), width});
 }
 
-template <class T>
-void repeat_row(T* out, std::int64_t rows, std::int64_t cols, const T* row, std::int64_t step) {
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < cols; ++j) out[i * cols + j] = row[j * step];
+/// Copies of a vector as the rows of `out`.
+void repeat_row(Tensor& out, const Tensor& vector) {
+  TensorRef row = packed(vector);
+  const std::byte* from = row->read();
+  std::byte* to = out.write();
+  std::int64_t bytes = out.size(1) * out.item_size();
+  parallel_for(out.size(0), std::max<std::int64_t>(1, (1 << 17) / std::max<std::int64_t>(bytes, 1)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) std::memcpy(to + i * bytes, from, std::size_t(bytes));
+               });
 }
 
 /// The product lands on copies of the bias, which BLAS adds to while the tile is in registers.
 TensorRef affine(const Tensor& x, const Tensor& weight, const Tensor* bias) {
   std::int64_t n = x.size(0), outs = weight.size(0);
   TensorRef out = empty(Dims{n, outs}, x.dtype);
-  if (bias)
-    visit_width(x.item_size(),
-                [&]<class T>() { repeat_row(out->write_as<T>(), n, outs, bias->read_as<T>(), bias->stride(0)); });
+  if (bias) repeat_row(*out, *bias);
   MatrixView turned{const_cast<std::byte*>(weight.read()), weight.size(1), outs, weight.stride(1), weight.stride(0)};
   gemm(x.dtype, matrix(x, x.read()), turned, matrix(*out, out->write()), 1.0, bias ? 1.0 : 0.0);
   return out;

@@ -112,9 +112,23 @@ T* places(const TensorRef& t) {
 }
 
 template <class T>
-RecurrentLayer<T> kernel_layer(const Layer& l, const TensorRef& w_hh, const TensorRef& w_hr) {
+RecurrentLayer<T> kernel_layer(const Layer& l, const TensorRef& w_ih, const TensorRef& w_hh, const TensorRef& w_hr) {
   std::int64_t hidden = w_hh->size(0) / gates_of(l.cell);
-  return {l.cell, l.steps, hidden, w_hh->size(1), numbers<T>(w_hh), numbers<T>(w_hr)};
+  return {l.cell, l.steps, w_ih->size(1), hidden, w_hh->size(1), numbers<T>(w_ih), numbers<T>(w_hh), numbers<T>(w_hr)};
+}
+
+/// A sequence as it lies, or a copy where its rows are not runs of numbers; `repeated`: one number will do as well.
+TensorRef readable(const Tensor& t, bool repeated) {
+  std::int64_t step = t.stride(t.ndim - 1);
+  bool as_it_lies = t.is_contiguous() || (t.ndim == 3 && (step == 1 || (repeated && step == 0)));
+  return as_it_lies ? TensorRef(const_cast<Tensor*>(&t)) : packed(t);
+}
+template <class T>
+Rows<T> rows_of(const TensorRef& t) {
+  if (!t) return {};
+  int last = t->ndim - 1;
+  if (t->is_contiguous()) return {t->read_as<T>(), false, 0, t->size(last), 1};
+  return {t->read_as<T>(), true, t->stride(0), t->stride(1), t->stride(last)};
 }
 
 TensorRef packed_or_null(const TensorRef& t) { return t ? packed(*t) : nullptr; }
@@ -131,17 +145,20 @@ void visit_native(DType d, F&& f) {
 TensorList computed(const Layer& l, const TensorList& in, bool keeps, Workspace& space) {
   GradScope off(false);
   DType dtype = in[X]->dtype;
-  TensorRef w_hh = packed(*in[WHh]), w_hr = packed_or_null(in[WHr]), b_hh = packed_or_null(in[BHh]);
+  TensorRef x = readable(*in[X], false), w_ih = packed(*in[WIh]), w_hh = packed(*in[WHh]),
+            w_hr = packed_or_null(in[WHr]), b_ih = packed_or_null(bias_of_inputs(l, in)),
+            b_hh = packed_or_null(in[BHh]);
   std::int64_t total = l.steps.total(), hidden = w_hh->size(0) / gates_of(l.cell);
-  space.gates = linear(*as_rows(*in[X]), *in[WIh], bias_of_inputs(l, in).get());
+  space.gates = empty(Dims{total, w_hh->size(0)}, dtype);
   if (keeps && l.cell == Cell::Lstm) space.cells = empty(Dims{total, hidden}, dtype);
   if (keeps && l.cell == Cell::Gru) space.kept = empty(Dims{total, hidden}, dtype);
   TensorRef h = copy_of_rows(in[H0]), c = in[C0] ? copy_of_rows(in[C0]) : nullptr,
             y = empty(Dims{total, w_hh->size(1)}, dtype);
   visit_native(dtype, [&]<class T>() {
-    recurrent_forward(kernel_layer<T>(l, w_hh, w_hr),
-                      RecurrentForward<T>{numbers<T>(b_hh), places<T>(space.gates), places<T>(h), places<T>(c),
-                                          places<T>(y), places<T>(space.cells), places<T>(space.kept)});
+    recurrent_forward(
+        kernel_layer<T>(l, w_ih, w_hh, w_hr),
+        RecurrentForward<T>{rows_of<T>(x), numbers<T>(b_ih), numbers<T>(b_hh), places<T>(space.gates), places<T>(h),
+                            places<T>(c), places<T>(y), places<T>(space.cells), places<T>(space.kept)});
   });
   return {as_sequence(y, l), h, c};
 }
@@ -150,40 +167,51 @@ TensorRef copy_or_zeros(const TensorRef& t, IntSpan sizes, DType dtype) {
   return t ? copy_of_rows(t) : zeros(sizes, dtype);
 }
 
-/// a^T b of two matrices with the same rows.
-TensorRef outer_products(const TensorRef& a, const TensorRef& b) { return mm(*transpose(*a, 0, 1), *b); }
+TensorRef empty_if(bool wanted, const TensorRef& like) { return wanted ? empty(like->sizes(), like->dtype) : nullptr; }
+
+/// `d_gates` and `d_kept`: the gradients of what inputs and states add to the gates.
+template <class T>
+void set_weight_gradients(Vjp& v, const Layer& l, const RecurrentLayer<T>& layer, const TensorList& in,
+                          const TensorRef& y, const TensorRef& h0, const TensorRef& d_gates, const TensorRef& d_kept) {
+  TensorRef x = packed(*in[X]), before, w_ih = empty_if(v.needs(WIh), in[WIh]), w_hh = empty_if(v.needs(WHh), in[WHh]),
+            b_ih = empty_if(v.needs(BIh), in[BIh]), b_hh = empty_if(v.needs(BHh), in[BHh]);
+  if (w_hh) {
+    before = empty(Dims{l.steps.total(), layer.width}, x->dtype);
+    states_before(l.steps, y->read(), h0->read(), layer.width * h0->item_size(), before->write());
+  }
+  recurrent_weight_gradients(
+      layer, RecurrentWeightGradients<T>{numbers<T>(d_gates), numbers<T>(d_kept), numbers<T>(x), numbers<T>(before),
+                                         places<T>(w_ih), places<T>(w_hh), places<T>(b_ih), places<T>(b_hh)});
+  if (w_ih) v.set(WIh, w_ih);
+  if (w_hh) v.set(WHh, w_hh);
+  if (b_ih) v.set(BIh, b_ih);
+  if (b_hh) v.set(BHh, b_hh);
+}
 
 template <class T>
 void set_gradients(Vjp& v, const Layer& l, const TensorList& in, const TensorRef& y_, const Workspace& space) {
   DType dtype = in[X]->dtype;
-  TensorRef w_hh = packed(*in[WHh]), w_hr = packed_or_null(in[WHr]), h0 = packed(*in[H0]), c0 = packed_or_null(in[C0]),
-            y = packed(*y_), dy = packed_or_null(v.grad(0));
-  RecurrentLayer<T> layer = kernel_layer<T>(l, w_hh, w_hr);
-  std::int64_t total = l.steps.total(), gates = w_hh->size(0);
+  TensorRef w_ih = packed(*in[WIh]), w_hh = packed(*in[WHh]), w_hr = packed_or_null(in[WHr]), h0 = packed(*in[H0]),
+            c0 = packed_or_null(in[C0]), y = packed(*y_), dy = v.grad(0) ? readable(*v.grad(0), true) : nullptr;
+  RecurrentLayer<T> layer = kernel_layer<T>(l, w_ih, w_hh, w_hr);
+  std::int64_t total = l.steps.total();
   TensorRef dh = copy_or_zeros(v.grad(1), h0->sizes(), dtype),
             dc = c0 ? copy_or_zeros(v.grad(2), c0->sizes(), dtype) : nullptr,
-            d_gates = empty(Dims{total, gates}, dtype), d_kept = d_gates, d_state, unprojected;
-  if (l.cell == Cell::Gru) d_kept = empty(Dims{total, gates}, dtype);
+            d_gates = empty(Dims{total, layer.gates()}, dtype), d_kept = d_gates, d_state, unprojected;
+  if (l.cell == Cell::Gru) d_kept = empty(Dims{total, layer.gates()}, dtype);
   if (w_hr) {
     d_state = empty(Dims{total, layer.width}, dtype);
     unprojected = empty(Dims{total, layer.hidden}, dtype);
   }
   recurrent_backward(layer, RecurrentBackward<T>{numbers<T>(space.gates), numbers<T>(h0), numbers<T>(c0), numbers<T>(y),
-                                                 numbers<T>(space.cells), numbers<T>(space.kept), numbers<T>(dy),
+                                                 numbers<T>(space.cells), numbers<T>(space.kept), rows_of<T>(dy),
                                                  places<T>(dh), places<T>(dc), places<T>(d_gates), places<T>(d_kept),
                                                  places<T>(d_state), places<T>(unprojected)});
+  set_weight_gradients<T>(v, l, layer, in, y, h0, d_gates, d_kept);
+  if (v.needs(WHr)) v.set(WHr, mm(*transpose(*d_state, 0, 1), *unprojected));
   if (v.needs(X)) v.set(X, reshape(*mm(*d_gates, *in[WIh]), in[X]->sizes()));
   if (v.needs(H0)) v.set(H0, dh);
   if (v.needs(C0)) v.set(C0, dc);
-  if (v.needs(WIh)) v.set(WIh, outer_products(d_gates, as_rows(*in[X])));
-  if (v.needs(WHh)) {
-    TensorRef before = empty(Dims{total, layer.width}, dtype);
-    states_before(l.steps, y->read(), h0->read(), layer.width * h0->item_size(), before->write());
-    v.set(WHh, outer_products(d_kept, before));
-  }
-  if (v.needs(BIh)) v.set(BIh, sum(*d_gates, Dims{0}));
-  if (v.needs(BHh)) v.set(BHh, sum(*d_kept, Dims{0}));
-  if (v.needs(WHr)) v.set(WHr, outer_products(d_state, unprojected));
 }
 
 void vjp(Vjp& v, const Layer& l) {
