@@ -1344,6 +1344,20 @@ class _nn:  # a module
     @overload
     @staticmethod
     def _pad_circular(input: Tensor, *pad: _int) -> Tensor: ...
+    @staticmethod
+    def _rnn_layer(
+        mode: str,
+        input: Tensor,
+        batch_sizes: Tensor | None,
+        h0: Tensor,
+        c0: Tensor | None,
+        w_ih: Tensor,
+        w_hh: Tensor,
+        b_ih: Tensor | None,
+        b_hh: Tensor | None,
+        w_hr: Tensor | None,
+        reverse: _bool,
+    ) -> tuple[Tensor, ...]: ...
     @overload
     @staticmethod
     def adaptive_avg_pool2d(input: Tensor, output_size: _Ints) -> Tensor: ...

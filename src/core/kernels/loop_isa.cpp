@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/error_function.h"
 #include "kernels/loop.h"
 
 namespace rushlight::RUSHLIGHT_ISA {
@@ -378,7 +379,10 @@ struct Lcm {
 struct Erf {
   template <class T>
   static T f(T a) {
-    return std::erf(a);
+    if constexpr (std::is_same_v<T, float>)
+      return error_function(a);
+    else
+      return std::erf(a);
   }
 };
 struct Erfc {
