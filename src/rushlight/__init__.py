@@ -57,6 +57,7 @@ _SUBMODULES = (
     "mps",
     "multiprocessing",
     "nn",
+    "ops",
     "optim",
     "overrides",
     "profiler",

@@ -160,10 +160,140 @@ def test_recorded_locations_name_both_lines():
 
 
 def test_location_is_that_of_the_caller_outside_of_the_package():
-    frame = sys._getframe()
-    where = _location.line(frame)
-    assert where == f"{__file__}:{frame.f_lineno - 1} in {frame.f_code.co_name}"
-    trace = _location.stack(frame)
-    assert trace.endswith("trace = _location.stack(frame)\n")
-    assert f'File "{__file__}", line {frame.f_lineno - 2}, in {frame.f_code.co_name}\n' in trace
+    place = torch._C._capture_place()
+    line, name = here() - 1, sys._getframe().f_code.co_name
+    assert _location.line_of(place) == f"{__file__}:{line} in {name}"
+    trace = _location.stack_of(place)
+    assert trace.endswith("place = torch._C._capture_place()\n")
+    assert f'File "{__file__}", line {line}, in {name}\n' in trace
     assert trace.count("  File ") > 1
+    assert _location.lines_of(place)[0] == f"{__file__}({line}): {name}"
+
+
+# --- beyond PyTorch: infinities, forward, statistics -----------------------------------------------------------------
+
+
+def here():
+    return sys._getframe(1).f_lineno
+
+
+def test_forward_names_the_first_operation_its_inputs_and_the_line():
+    x = torch.tensor([4.0, -1.0, 0.25], requires_grad=True)
+    with set_detect_anomaly(True, check_forward=True):
+        y = x * 2
+        with pytest.raises(RuntimeError, match="Operation 'log' returned nan values in its 0th output") as info:
+            (y.log() + 1).sum()
+        line = here() - 1
+        (x * 3).sum().backward()
+    text = str(info.value)
+    assert f"{__file__}:{line} in test_forward_names" in text
+    assert "Input 0: torch.float32 [3], min -2, max 8, mean 2.16667, 0 nan, 0 inf, of 3" in text
+    assert "Result: torch.float32 [3]" in text
+    assert "1 nan, 0 inf, of 3" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("div", lambda x: (x - x) / (x - x)),
+        ("div", lambda x: 0 / (x - x)),
+        ("pow", lambda x: (-x) ** 0.5),
+        ("div_", lambda x: (x - x).div_(torch.zeros(2))),
+        ("log", lambda x: (x - 5).log()),
+        ("log", lambda x: torch.log(x - 5, out=torch.empty(2))),
+        ("max", lambda x: torch.stack([x, (x - 5).sqrt()]).max(0)),
+        ("__setitem__", lambda x: x.clone().__setitem__(0, float("nan"))),
+    ],
+)
+def test_forward_of_every_kind_of_call(name, operation):
+    x = torch.tensor([1.0, 2.0])
+    if name == "max":  # the square root is the first
+        name = "sqrt"
+    if name == "__setitem__":  # a value that holds NaN has been given, not computed
+
+        def operation(x):
+            x = x.clone()
+            x[0] = 0.0
+            return x / x
+
+        name = "div"
+    with (
+        set_detect_anomaly(True, check_forward=True),
+        pytest.raises(RuntimeError, match=f"Operation '{name}' returned nan values"),
+    ):
+        operation(x)
+
+
+def test_forward_that_was_given_nan_is_not_its_origin():
+    x = torch.tensor([1.0, float("nan")])
+    with set_detect_anomaly(True, check_forward=True):
+        assert (x * 2 + 1).isnan().tolist() == [False, True]
+        x += 1
+        assert x[0].item() == 2.0
+
+
+def test_infinity_only_if_asked():
+    x = torch.tensor([0.0, 1.0], requires_grad=True)
+    with set_detect_anomaly(True, check_forward=True):
+        x.log()
+        x.sqrt().sum().backward()
+    with set_detect_anomaly(True, check_inf=True, check_forward=True):
+        with pytest.raises(RuntimeError, match="Operation 'log' returned inf values"):
+            x.log()
+        y = x.sqrt()
+        with (
+            pytest.warns(UserWarning, match="Error detected in SqrtBackward0"),
+            pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned inf values in its 0th output") as info,
+        ):
+            y.sum().backward()
+        line = here() - 6
+    text = str(info.value)
+    assert f"Its operation was called here: {__file__}:{line}" in text
+    assert "Gradient 0: torch.float32 [2], min 1, max 1, mean 1, 0 nan, 0 inf, of 2" in text
+
+
+def test_backward_error_gives_the_line_and_what_came_in():
+    x = torch.tensor([-1.0], requires_grad=True)
+    with set_detect_anomaly(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = torch.sqrt(x)
+        line = here() - 1
+        with pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan values") as info:
+            (y * 3).sum().backward()
+    assert f"{__file__}:{line}" in str(info.value)
+    assert "Gradient 0: torch.float32 [1], min 3, max 3" in str(info.value)
+
+
+def test_large_results_are_checked_at_once():
+    x = torch.full((1 << 17,), -1.0)
+    with (
+        set_detect_anomaly(True, check_forward=True),
+        pytest.raises(RuntimeError, match="Operation 'sqrt' returned nan"),
+    ):
+        x.sqrt()
+
+
+def test_everything_is_off_afterwards():
+    with pytest.warns(UserWarning, match="Anomaly Detection"):
+        context = detect_anomaly(check_inf=True, check_forward=True)
+    with context, set_detect_anomaly(False):
+        assert torch.tensor([-1.0]).log().isnan().all()
+    with context, pytest.raises(RuntimeError, match="Operation 'log'"):
+        torch.tensor([-1.0]).log()
+    assert torch.tensor([-1.0]).log().isnan().all()
+    assert torch.tensor([0.0]).log().isinf().all()
+    x = torch.zeros(1, requires_grad=True)
+    x.sqrt().sum().backward()
+    assert x.grad.isinf().all()
+
+
+def test_checks_reach_subclasses():
+    class Mine(torch.Tensor):
+        pass
+
+    x = torch.zeros(2).as_subclass(Mine) if hasattr(torch.Tensor, "as_subclass") else torch.nn.Parameter(torch.zeros(2))
+    with (
+        set_detect_anomaly(True, check_forward=True),
+        pytest.raises(RuntimeError, match="Operation 'div' returned nan"),
+    ):
+        x / x

@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "operators/infinity.h"
 #include "operators/operators.h"
 
 namespace rushlight {
@@ -79,6 +80,8 @@ class Run {
     return caught;
   }
 
+  const Run* outer() const { return outer_; }
+  bool has_inputs() const { return !options_.inputs.empty(); }
   bool runs(Node* node) {
     Task* task = find(node);
     return task && task->needed;
@@ -234,6 +237,7 @@ class Run {
         runs = runs && (leaf ? options_.accumulate : goes_on(node));
       }
       if (!runs) return finish_edges(task, results);
+      TensorList kept;
       bool any = false;
       for (int i = 0; i < node->n_outputs && !any; ++i) any = bool(task.grads[i]);
       if (any || node->kind->runs_without_gradients) {
@@ -241,15 +245,17 @@ class Run {
           node->extra->pre_hooks.each([&](NodePreHook& hook) { hook.call(task.grads, node->n_outputs); });
         }
         bool hooked = node->extra && !node->extra->post_hooks.empty();
-        TensorList kept;
-        if (hooked) kept.assign(task.grads, task.grads + node->n_outputs);
-        node->kind->apply(node, task.grads, results);
+        if (hooked || diagnosis.anomaly) kept.assign(task.grads, task.grads + node->n_outputs);
+        if (node_watch.profile) [[unlikely]]
+          apply_profiled(node, task.grads, results);
+        else
+          node->kind->apply(node, task.grads, results);
         if (hooked)
           node->extra->post_hooks.each(
               [&](NodePostHook& hook) { hook.call(results, node->n_edges, kept.data(), node->n_outputs); });
       }
       if (diagnosis.anomaly && diagnosis.check_nan) [[unlikely]]
-        refuse_nan(node, results);
+        refuse_not_finite(node, results, kept.data());
     } catch (...) {
       if (diagnosis.anomaly) explain_failure(node);
       throw;
@@ -296,10 +302,21 @@ class Run {
     if (TensorRef other = hook.call(g.get())) g = std::move(other);
   }
 
-  void refuse_nan(Node* node, TensorRef* results) {
-    for (int i = 0; i < node->n_edges; ++i)
-      if (results[i] && has_nan(*results[i]))
-        fail("Function '", name_of(node), "' returned nan values in its ", i, "th output.");
+  static void apply_profiled(Node* node, TensorRef* grads, TensorRef* results) {
+    struct Event {
+      explicit Event(Node* n) { profile_node(n); }
+      Event(const Event&) = delete;
+      ~Event() { profile_end(); }
+    } event(node);
+    node->kind->apply(node, grads, results);
+  }
+
+  static void refuse_not_finite(Node* node, TensorRef* results, const TensorRef* grads) {
+    for (int i = 0; i < node->n_edges; ++i) {
+      if (!results[i]) continue;
+      if (has_nan(*results[i])) report_not_finite(node, i, true, grads);
+      if (node_watch.infinities && has_infinity(*results[i])) report_not_finite(node, i, false, grads);
+    }
   }
 
   void finish_edges(Task& task, TensorRef* results) {
@@ -328,6 +345,12 @@ class Run {
 };
 
 Node* current_node() { return running_node; }
+NodeWatch node_watch;
+bool collects_everywhere() {
+  for (const Run* run = innermost; run; run = run->outer())
+    if (run->has_inputs()) return false;
+  return true;
+}
 std::int64_t current_run() { return innermost ? innermost->id : -1; }
 bool will_run(Node* node) { return innermost && innermost->runs(node); }
 

@@ -23,6 +23,19 @@ struct BackwardOptions {
 /// Runs from `roots` with `grads` (one each). Returns the caught gradients, one per input (null: not reached).
 TensorList run_backward(std::vector<GraphPoint> roots, TensorList grads, const BackwardOptions& options);
 
+/// What backward reports of each node beyond Diagnosis, off unless asked for.
+struct NodeWatch {
+  bool profile = false;     ///< time and memory of each node (autograd.profiler)
+  bool infinities = false;  ///< under anomaly mode: refuse infinite gradients, too
+};
+extern NodeWatch node_watch;
+/// embedding: opens and closes the profiler's event of a node.
+void profile_node(Node* node);
+void profile_end();
+/// embedding: raises for gradient `output` of the node, which holds NaN (or infinity); `grads`: what the node was
+/// given.
+[[noreturn]] void report_not_finite(Node* node, int output, bool nan, const TensorRef* grads);
+
 /// embedding: called between nodes now and then: raises where the user interrupted, lets other threads run.
 void breathe();
 /// embedding: adds what is known of the place where `node` was recorded to the error in flight (anomaly mode).
@@ -34,6 +47,8 @@ void run_on_fresh_stack(void (*f)(void*), void* argument);
 Node* current_node();
 /// The number of the innermost run on this thread, -1 outside of backward.
 std::int64_t current_run();
+/// True where every run on this thread lets all leaves collect: none was given inputs.
+bool collects_everywhere();
 /// True where the innermost run on this thread will run the node (or has).
 bool will_run(Node* node);
 

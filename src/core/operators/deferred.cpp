@@ -8,6 +8,7 @@
 namespace rushlight {
 
 DeferralStats deferral_stats;
+void (*watch_pass)(bool begins) = nullptr;
 
 namespace {
 
@@ -201,7 +202,12 @@ void materialize_storage(Storage* s) {
   Deferred* last = work_of(s);
   {
     Fusion fusion(last);
-    if (fusion.plan()) return fusion.run();
+    if (fusion.plan()) {
+      if (watch_pass) watch_pass(true);
+      fusion.run();
+      if (watch_pass) watch_pass(false);
+      return;
+    }
   }
   for (auto& in : last->inputs)  // too wide for one pass: what it stands on first
     if (in.storage) in.storage->read();

@@ -27,6 +27,8 @@ struct DeferralStats {
   std::int64_t passes = 0;    ///< passes over memory that computed pending results
 };
 extern DeferralStats deferral_stats;
+/// Called before and after each such pass while somebody watches, else null.
+extern void (*watch_pass)(bool begins);
 void set_deferral(bool on);
 
 }  // namespace rushlight

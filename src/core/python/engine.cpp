@@ -1,5 +1,5 @@
 // The engine's entry from Python, and the thread's modes.
-#include "python/python.h"
+#include "python/watch.h"
 
 namespace rushlight::python {
 namespace {
@@ -142,14 +142,18 @@ PyObject* set_inference_mode(PyObject*, PyObject* v) {
 }
 PyObject* is_inference_mode(PyObject*, PyObject*) { return PyBool_FromLong(modes.inference); }
 PyObject* set_anomaly(PyObject*, PyObject* args) {
-  int on, check_nan = 1;
-  if (!PyArg_ParseTuple(args, "p|p", &on, &check_nan)) return nullptr;
+  int on, check_nan = 1, check_infinity = 0, check_forward = 0;
+  if (!PyArg_ParseTuple(args, "p|ppp", &on, &check_nan, &check_infinity, &check_forward)) return nullptr;
   diagnosis.anomaly = on;
   diagnosis.check_nan = check_nan;
+  node_watch.infinities = check_infinity;
+  check_calls(on && check_forward);
   Py_RETURN_NONE;
 }
 PyObject* is_anomaly(PyObject*, PyObject*) { return PyBool_FromLong(diagnosis.anomaly); }
 PyObject* is_check_nan(PyObject*, PyObject*) { return PyBool_FromLong(diagnosis.check_nan); }
+PyObject* is_check_infinity(PyObject*, PyObject*) { return PyBool_FromLong(node_watch.infinities); }
+PyObject* collects(PyObject*, PyObject*) { return PyBool_FromLong(collects_everywhere()); }
 PyObject* set_locations(PyObject*, PyObject* v) {
   int on = PyObject_IsTrue(v);
   if (on < 0) return nullptr;
@@ -222,6 +226,9 @@ PyMethodDef methods[] = {
     {"is_anomaly_enabled", is_anomaly, METH_NOARGS, "is_anomaly_enabled(): is backward watched?"},
     {"is_anomaly_check_nan_enabled", is_check_nan, METH_NOARGS,
      "is_anomaly_check_nan_enabled(): are NaN gradients refused under anomaly mode?"},
+    {"_is_anomaly_check_infinity_enabled", is_check_infinity, METH_NOARGS, nullptr},
+    {"_is_checkpoint_valid", collects, METH_NOARGS,
+     "False inside a backward that was given inputs, or nested in one: leaves do not all collect."},
     {"_set_record_locations", set_locations, METH_O, nullptr},
     {"_current_autograd_node", get_current_node, METH_NOARGS,
      "The node that backward is running on this thread, or None."},

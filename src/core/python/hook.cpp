@@ -189,6 +189,8 @@ PyMethodDef tensor_methods[] = {
 
 struct PackedTensor : SavedHook {
   PyObject *packed, *unpacker;
+  Dims sizes;  ///< of what was packed: derivatives rely on them
+  DType dtype;
   ~PackedTensor() override {
     Py_DECREF(packed);
     Py_DECREF(unpacker);
@@ -198,7 +200,13 @@ struct PackedTensor : SavedHook {
     if (!r) throw PythonError();
     check_type(is_tensor(r), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
                Py_TYPE(r.get())->tp_name);
-    return TensorRef(tensor_of(r));
+    Tensor& t = *tensor_of(r);
+    check(equal(t.sizes(), sizes), "a saved tensor's unpack_hook returned a tensor of size ", to_string(t.sizes()),
+          ", but the one that was packed has size ", sizes);
+    if (t.dtype == dtype) return TensorRef(&t);
+    check(is_complex(dtype) || !is_complex(t.dtype), "a saved tensor's unpack_hook returned a tensor of type torch.",
+          rushlight::name(t.dtype), ", but the one that was packed is of type torch.", rushlight::name(dtype));
+    return cast(t, dtype);
   }
   int visit(Visitor v) const override {
     if (int stop = v.raw(packed)) return stop;
@@ -299,6 +307,8 @@ SavedHook* pack_saved(Tensor* t) {
   auto* hook = new PackedTensor;
   hook->packed = packed.detach();
   hook->unpacker = keep_unpack.detach();
+  hook->sizes = Dims(t->sizes());
+  hook->dtype = t->dtype;
   return hook;
 }
 

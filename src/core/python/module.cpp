@@ -8,6 +8,7 @@
 #include "operators/deferred.h"
 #include "python/hook.h"
 #include "python/python.h"
+#include "python/watch.h"
 
 namespace nb = nanobind;
 
@@ -95,6 +96,8 @@ NB_MODULE(_C, m) {
     init_nn_module_type(m.ptr());
     init_generator_type(m.ptr());
     init_foreach(m.ptr());
+    init_watch(m.ptr());
+    init_profile(m.ptr());
     add_operators(m);
   } catch (...) {
     set_error();

@@ -1,8 +1,8 @@
-// Graph nodes as Python sees them, and the places where operations were recorded.
+// Graph nodes as Python sees them.
 #include <cstring>
-#include <unordered_map>
 
 #include "python/hook.h"
+#include "python/place.h"
 #include "python/python.h"
 
 namespace rushlight {
@@ -138,7 +138,8 @@ PyObject* saved_info(PyObject* self, PyObject*) {
 
 PyObject* location(PyObject* self, void*) {
   Node* node = node_of(self);
-  return Py_NewRef(node->extra && node->extra->trace ? object_of(node->extra->trace) : Py_None);
+  if (!node->extra || !node->extra->trace) Py_RETURN_NONE;
+  return guarded([&] { return place_text(object_of(node->extra->trace), diagnosis.anomaly); });
 }
 
 /// _saved_self, _saved_other, _saved_result, ... of nodes that know the names of what they keep.
@@ -222,66 +223,6 @@ void init_node_type(PyObject* module) {
 void* node_allocate(NodeKind* kind, std::size_t bytes) {
   if (!kind->type) kind->type = make_type(kind->name);
   return allocate_node(static_cast<PyTypeObject*>(kind->type), bytes);
-}
-
-// ---- where operations were recorded
-
-namespace {
-
-/// "file:line in function" of the innermost Python frame, or with `whole` the formatted stack.
-Owned place(bool whole) {
-  Owned frame(reinterpret_cast<PyObject*>(Py_XNewRef(PyEval_GetFrame())));
-  if (!frame) return Owned(PyUnicode_FromString("(outside of Python)"));
-  Owned module(checked(PyImport_ImportModule("rushlight.autograd._location")));
-  return Owned(checked(PyObject_CallMethod(module, whole ? "stack" : "line", "O", frame.get())));
-}
-
-std::unordered_map<const Storage*, std::pair<std::uint32_t, Owned>>& changes() {
-  static auto* map = new std::unordered_map<const Storage*, std::pair<std::uint32_t, Owned>>;
-  return *map;
-}
-
-std::string indented(PyObject* text) { return text_of(text); }
-
-}  // namespace
-
-std::string name_of(const Node* node) {
-  if (!node->kind->name.empty()) return node->kind->name;
-  return Py_TYPE(reinterpret_cast<const PyObject*>(node))->tp_name;  // a Function's
-}
-
-void trace_node(Node* node) {
-  Owned text = place(diagnosis.anomaly);
-  node->extras().trace = reinterpret_cast<Object*>(text.detach());
-}
-
-void trace_change(Tensor* t, const char* operation) {
-  Owned where = place(false);
-  Owned text(checked(PyUnicode_FromFormat("%U (%s)", where.get(), operation)));
-  if (changes().size() > 4096) changes().clear();  // places of storages long gone
-  changes()[t->storage] = {t->version() + 1, std::move(text)};
-}
-
-std::string describe_change(const Tensor* t) {
-  auto it = changes().find(t->storage);
-  return it != changes().end() && it->second.first == t->version() ? indented(it->second.second) : "";
-}
-
-std::string describe_node(const Node* node) {
-  return node->extra && node->extra->trace ? indented(object_of(node->extra->trace)) : "";
-}
-
-void explain_failure(Node* node) {
-  std::string where = describe_node(node);
-  std::string text = concat(
-      "Error detected in ", name_of(node), ". ",
-      where.empty()
-          ? "No forward pass information available. Enable detect anomaly during forward pass for more information."
-          : "Traceback of forward call that caused the error:\n" + where);
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);  // a Python error may be in flight
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) PyErr_Clear();
-  PyErr_Restore(type, value, trace);
 }
 
 }  // namespace rushlight

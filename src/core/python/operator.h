@@ -7,7 +7,8 @@ namespace rushlight::python {
 
 struct OperatorObject {
   PyObject_HEAD;
-  vectorcallfunc vectorcall;
+  vectorcallfunc vectorcall;  ///< what Python calls: `call`, or while calls are watched, watch.cpp's
+  vectorcallfunc call;
   const Operator* op;      ///< of the registry, or null
   PointwiseOp* pointwise;  ///< or null
   bool inplace;
@@ -20,6 +21,8 @@ inline OperatorObject* operator_of(PyObject* o) { return reinterpret_cast<Operat
 
 /// The name of a parameter's type in messages.
 const char* type_text(const Param& p);
+/// Every operator object that was made.
+std::vector<OperatorObject*>& all_operator_objects();
 OperatorObject* new_operator(vectorcallfunc call, const std::string& name);
 
 }  // namespace rushlight::python

@@ -5,15 +5,22 @@ namespace rushlight::python {
 
 PyTypeObject* operator_type;
 
+std::vector<OperatorObject*>& all_operator_objects() {
+  static auto* objects = new std::vector<OperatorObject*>;
+  return *objects;
+}
+
 OperatorObject* new_operator(vectorcallfunc call, const std::string& name) {
   auto* o = PyObject_New(OperatorObject, operator_type);
   if (!o) throw PythonError();
-  o->vectorcall = call;
+  o->vectorcall = o->call = call;
   o->op = nullptr;
   o->pointwise = nullptr;
   o->inplace = false;
   o->name = PyUnicode_InternFromString(name.c_str());
   o->doc = o->signature = nullptr;
+  all_operator_objects().push_back(o);
+  Py_INCREF(o);  // operators live as long as the process
   return o;
 }
 

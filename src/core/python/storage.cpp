@@ -52,6 +52,12 @@ PyObject* resize(PyObject* self, PyObject* arg) {
     return Py_NewRef(self);
   });
 }
+PyObject* compute(PyObject* self, PyObject*) {
+  return guarded([&] {
+    storage_of(self).read();
+    return Py_NewRef(self);
+  });
+}
 PyObject* use_count(PyObject* self, PyObject*) { return PyLong_FromLongLong(storage_of(self).refcount - 1); }
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
@@ -105,6 +111,7 @@ PyMethodDef methods[] = {
     {"_move_to", move_to, METH_O,
      "_move_to(buffer): moves the bytes into a writable buffer of that size, which other processes see."},
     {"_identity", identity, METH_NOARGS, "A number that storages over the same bytes have in common, while they live."},
+    {"_compute", compute, METH_NOARGS, "Does the work that was put off until somebody looks at the bytes."},
     {"_use_count", use_count, METH_NOARGS, "How many tensors and storages share these bytes."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -237,4 +237,4 @@ def _materialize(
     return tuple(filled)
 
 
-__getattr__, __dir__ = lazy_module(__name__)
+__getattr__, __dir__ = lazy_module(__name__, submodules=("profiler", "profiler_util"))

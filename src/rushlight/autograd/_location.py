@@ -1,39 +1,66 @@
-"""Where in the program an operation was called, in words: what the core keeps with nodes while locations are recorded.
+"""Where in the program an operation was called, in words.
 
-Called for every recorded operation, hence no ``traceback`` module: frames are read as they are, source lines come
-from the cache of ``linecache``.
+The core keeps a *place* with every recorded operation while locations are recorded: a tuple of positions (as bytes of
+int32) and the code objects that they are in, innermost call first. Only an error needs the text, so it is made here and
+then; source lines come from the cache of ``linecache``.
 """
 
 import linecache
 import os
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType
+from typing import TypeAlias
+
+Place: TypeAlias = tuple[bytes | CodeType, ...]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-def line(frame: FrameType) -> str:
-    """``file:line in function`` of the innermost frame outside of this package."""
-    for caller in _callers(frame):
-        if not caller.f_code.co_filename.startswith(_PACKAGE):
-            return f"{caller.f_code.co_filename}:{caller.f_lineno} in {caller.f_code.co_name}"
-    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+def line_of(place: Place) -> str:
+    """``file:line in function`` of the innermost call outside of this package."""
+    calls = list(_calls(place))
+    if not calls:
+        return "(outside of Python)"
+    for code, number in calls:
+        if not code.co_filename.startswith(_PACKAGE):
+            return f"{code.co_filename}:{number} in {code.co_name}"
+    code, number = calls[0]
+    return f"{code.co_filename}:{number} in {code.co_name}"
 
 
-def stack(frame: FrameType) -> str:
-    """The calls that led to ``frame``, outermost first, in the form of Python's tracebacks."""
-    return "".join(reversed([_entry(caller) for caller in _callers(frame)]))
+def stack_of(place: Place) -> str:
+    """The calls that led to the place, outermost first, in the form of Python's tracebacks."""
+    return "".join(reversed([_entry(code, number) for code, number in _calls(place)]))
 
 
-def _callers(frame: FrameType) -> Iterator[FrameType]:
-    caller: FrameType | None = frame
-    while caller is not None:
-        yield caller
-        caller = caller.f_back
+def lines_of(place: Place) -> list[str]:
+    """``file(line): function`` of each call, innermost first, without this package's own."""
+    return [
+        f"{code.co_filename}({number}): {code.co_name}"
+        for code, number in _calls(place)
+        if not code.co_filename.startswith(_PACKAGE)
+    ]
 
 
-def _entry(frame: FrameType) -> str:
-    code, number = frame.f_code, frame.f_lineno
-    text = linecache.getline(code.co_filename, number, frame.f_globals).strip()
+def _calls(place: Place) -> Iterator[tuple[CodeType, int]]:
+    positions, *codes = place
+    assert isinstance(positions, bytes)
+    for code, position in zip(codes, memoryview(positions).cast("i"), strict=True):
+        assert isinstance(code, CodeType)
+        yield code, _line(code, position)
+
+
+def _line(code: CodeType, position: int) -> int:
+    """The line of the instruction at a position (in bytes); that of ``def`` before the first."""
+    if position < 0:
+        return code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= position < end:
+            return number or code.co_firstlineno
+    return code.co_firstlineno
+
+
+def _entry(code: CodeType, number: int) -> str:
+    text = linecache.getline(code.co_filename, number).strip()
     entry = f'  File "{code.co_filename}", line {number}, in {code.co_name}\n'
     return f"{entry}    {text}\n" if text else entry

@@ -4,8 +4,7 @@ The core provides the nodes (classes derived from ``_C._Node``), ``_C._current_g
 ``_C._will_engine_execute_node(node)``, ``_C._increment_version(tensors)`` and, per thread,
 ``_C._push_saved_tensors_default_hooks(pack, unpack)``, ``_C._pop_saved_tensors_default_hooks()``,
 ``_C._saved_tensors_hooks_disable(message)``, ``_C._saved_tensors_hooks_enable()``,
-``_C._saved_tensors_hooks_get_disabled_error_message()`` and ``_C._set_before_mutation_hook(hook)``: ``hook(tensor)`` is
-called for each tensor that an in-place or ``out=`` operation is about to change, until it is set to None.
+``_C._saved_tensors_hooks_get_disabled_error_message()``.
 What hooks pack is not checked for later changes: they are answerable for it.
 
 Of PyTorch's module, what concerns CUDA streams and ``torch.compile`` is not here.
@@ -22,9 +21,13 @@ from rushlight import _C, Tensor
 from rushlight._missing import lazy_module
 from rushlight.utils.hooks import RemovableHandle
 
+from ._mutation import unwatch, watch
 from .grad_mode import enable_grad, no_grad
 
 if TYPE_CHECKING:
+    import os
+
+    from ._memory_budget import MemoryBudget
     from .draw import draw
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "draw",
     "get_gradient_edge",
     "increment_version",
+    "memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
@@ -336,13 +340,30 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     context = _AllowMutationOnSavedContext()
     with saved_tensors_hooks(context.pack, context.unpack):
         _thread_state.allows_mutation = True
-        _C._set_before_mutation_hook(context.before_mutation)
+        watch(context.before_mutation)
         try:
             yield context
         finally:
-            _C._set_before_mutation_hook(None)
+            unwatch(context.before_mutation)
             _thread_state.allows_mutation = False
             context.clear()
+
+
+def memory_budget(bytes: int, *, directory: "str | os.PathLike[str] | None" = None) -> "MemoryBudget":
+    """Inside, what operations save for backward is kept within a budget of memory; nothing else changes. Not in PyTorch.
+
+    ``bytes`` bounds what is allocated above the level at entry, as far as saved tensors can make room: while it is
+    more, the oldest of them, which backward needs last, are dropped, to be recomputed where pointwise operators made
+    them from others a few steps ago, or moved to a temporary file (in ``directory``, or the system's) that is mapped
+    into memory. Results are equal, bit for bit. Backward may run inside or outside, and with hooks around. The context
+    counts: ``recomputed`` operators, ``dropped_bytes``, ``moved_bytes``.
+
+    Changes through ``.data`` or NumPy between forward and backward are not seen. TypeError unless ``bytes`` is an int,
+    ValueError unless it is positive, RuntimeError where hooks are disabled.
+    """
+    from ._memory_budget import MemoryBudget
+
+    return MemoryBudget(bytes, directory)
 
 
 __getattr__, __dir__ = lazy_module(__name__, names={"draw": "rushlight.autograd.draw"})

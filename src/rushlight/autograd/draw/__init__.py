@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rushlight
 
@@ -33,22 +33,29 @@ def draw(
     max_boxes: int = 30,
     shapes: bool = True,
     saved: bool = True,
+    profile: Any = None,
 ) -> "Drawing":
     """Draws the graph of the functions that backward from `tensors` would call.
 
     `params` names leaves (and outputs): `dict(a=a, b=b)` or `model.named_parameters()`.  `shapes` shows the shapes of
     tensors, `saved` what each function keeps for backward and its bytes; a tensor that two functions keep is counted
-    in both.  A graph of more than `max_boxes` boxes is folded: by the modules of its parameters' names where that
+    in both.  `profile`, a profiler that has recorded the forward, the backward (with `retain_graph=True`), or both, adds
+    the time of each and the bytes that it allocated, less what it freed.  A graph of more than `max_boxes` boxes is folded: by the modules of its parameters' names where that
     is enough, else by repetition (`× N`), else into stretches of equal length.
 
-    TypeError if something else than tensors is given, RuntimeError if a tensor has no graph.
+    TypeError if something else than tensors, or than a finished profiler, is given, RuntimeError if a tensor has no graph.
     """
     if max_boxes < 1:
         raise ValueError(f"expected max_boxes to be at least 1, found {max_boxes}")
     roots = [tensors] if isinstance(tensors, rushlight.Tensor) else list(tensors)
     if not roots:
         raise ValueError("expected at least one tensor to draw the graph of")
-    return Drawing(compose(collect(roots, params), max_boxes, shapes, saved))
+    costs = None
+    if profile is not None:
+        from .cost import Costs
+
+        costs = Costs(profile)
+    return Drawing(compose(collect(roots, params, costs), max_boxes, shapes, saved))
 
 
 class Drawing:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import rushlight
 
+from .cost import Cost, Costs
+
 if TYPE_CHECKING:
     from rushlight import Tensor
 
@@ -37,6 +39,7 @@ class Node:
     inputs: list[Edge] = field(default_factory=list)
     saved: list[Saved] = field(default_factory=list)
     dtype: str = ""
+    cost: Cost | None = None
 
     def shape(self, slot: int) -> Shape | None:
         return self.shapes[slot] if slot < len(self.shapes) else None
@@ -60,8 +63,12 @@ class Graph:
         return users
 
 
-def collect(roots: "Sequence[Tensor]", names: "Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None") -> Graph:
-    """Walks from `roots` to the leaves, without recursion, and describes every node met.
+def collect(
+    roots: "Sequence[Tensor]",
+    names: "Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None",
+    costs: Costs | None = None,
+) -> Graph:
+    """Walks from `roots` to the leaves, without recursion, and describes every node met, with what it costs.
 
     RuntimeError if a root neither requires grad nor was computed from something that does.
     """
@@ -70,11 +77,14 @@ def collect(roots: "Sequence[Tensor]", names: "Mapping[str, Tensor] | Iterable[t
             raise TypeError(f"expected tensors to draw the graph of, found {type(root).__name__} as element {index}")
         if not root.requires_grad:
             raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
-    return _Walk(names).run(roots)
+    return _Walk(names, costs).run(roots)
 
 
 class _Walk:
-    def __init__(self, names: "Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None") -> None:
+    def __init__(
+        self, names: "Mapping[str, Tensor] | Iterable[tuple[str, Tensor]] | None", costs: Costs | None = None
+    ) -> None:
+        self.costs = costs
         pairs = list(names.items() if isinstance(names, Mapping) else names or ())
         self.names = {id(tensor): name for name, tensor in pairs}
         self.keep = [tensor for _, tensor in pairs]  # an id means something only while its object lives
@@ -122,6 +132,7 @@ class _Walk:
             node = Node("accumulate", name, [tuple(function.variable.shape)], inputs)
         else:
             node = Node("function", name, _result_shapes(function), inputs, _saved_tensors(function))
+        node.cost = self.costs.of(function) if self.costs is not None else None
         self.nodes.append(node)
         return len(self.nodes) - 1
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from .cost import total
 from .fold import Folded, Unit, fold, functions_of, inner_leaves, pattern_names
 from .graph import Graph, Node, Saved, Shape
 
@@ -75,7 +76,7 @@ class _Composer:
                 self._place_function(index, leaves_of_unit)
             elif node.kind == "accumulate":
                 if index in self.accumulations:
-                    self._place([index], Box("accumulate", node.name))
+                    self._place([index], Box("accumulate", node.name, self._costs([index])))
             elif index not in self.inner:
                 self._place([index], self._tensor_box(node))
         return Picture(self.boxes, self._arrows(), self._caption())
@@ -93,6 +94,7 @@ class _Composer:
         if unit.is_function:
             node = self.graph.nodes[index]
             box = Box("function", node.name, _saved_lines(node.saved) if self.show_saved else [])
+            box.details += self._costs([index])
         else:
             box = self._unit_box(unit, leaves_of_unit.get(number, []))
         self._place(self.folded.members(unit), box)
@@ -122,7 +124,12 @@ class _Composer:
         saved = [saved for index in self.folded.members(unit) for saved in self.graph.nodes[index].saved]
         if saved and self.show_saved:
             details.append(f"saves {_plural(len(saved), 'tensor')}, {_total(saved)}")
+        details += self._costs(self.folded.members(unit))
         return Box("module" if unit.title else "function", title, details, unit.count)
+
+    def _costs(self, members: Iterable[int]) -> list[str]:
+        """What the profiler measured of these nodes together."""
+        return total([self.graph.nodes[index].cost for index in members]).lines(bytes_text)
 
     def _arrows(self) -> list[Arrow]:
         tensors: dict[tuple[int, int], dict[tuple[int, int], Shape | None]] = {}
@@ -155,6 +162,7 @@ class _Composer:
         parts = [_plural(len(functions), "function"), _plural(len(leaves), "leaf", "leaves")]
         if saved and self.show_saved:
             parts.append(f"{_total(saved)} saved for backward")
+        parts += total([node.cost for node in self.graph.nodes]).lines(bytes_text)
         return " · ".join(parts)
 
 

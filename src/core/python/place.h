@@ -1,0 +1,13 @@
+// Places in the program, as anomaly mode and the profiler keep them.
+#pragma once
+
+#include "python/python.h"
+
+namespace rushlight::python {
+
+/// (positions as bytes of int32, code, code, ...), innermost call first: what led here. A new reference.
+PyObject* capture_place();
+/// The same as text: the innermost line outside of the package, or the whole stack.
+PyObject* place_text(PyObject* place, bool whole);
+
+}  // namespace rushlight::python

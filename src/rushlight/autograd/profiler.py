@@ -1,0 +1,132 @@
+"""Time and memory of operators and of the nodes of backward (``torch.autograd.profiler``).
+
+The core records the events: ``_C._profiler_start(record_shapes, with_stack)``, ``_C._profiler_stop()`` and, for named
+ranges, ``_C._profiler_enter(name)`` and ``_C._profiler_exit()``. While nothing is recorded operators run as if there
+were no profiler: their function pointers are exchanged for the time of the recording.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from rushlight import _C
+from rushlight._missing import lazy_module
+
+from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
+
+__all__ = ["EventList", "FunctionEvent", "profile", "record_function"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class record_function(contextlib.ContextDecorator):
+    """Inside, what is profiled stands in a range of this name; as a decorator, the function's calls do.
+
+    ``args`` is shown behind the name.
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"record_function(): argument 'name' must be str, not {type(name).__name__}")
+        self.name = name
+        self.args = args
+
+    def __enter__(self) -> "record_function":
+        _C._profiler_enter(self.name if self.args is None else f"{self.name}({self.args})")
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _C._profiler_exit()
+
+
+class profile:
+    """Inside, every operator, node of backward and named range is recorded.
+
+    ``record_shapes`` keeps the shapes of their inputs, ``with_stack`` the lines that called them, ``profile_memory``
+    shows the memory of each in tables. ``enabled=False`` does nothing. After the block: ``function_events``,
+    ``key_averages()``, ``table()``, ``total_average()``, ``self_cpu_time_total``, ``export_chrome_trace(path)`` and
+    ``export_stacks(path)``.
+
+    Raises RuntimeError where a profiler runs already, or cannot be read yet; NotImplementedError for ``with_flops``.
+    """
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_cuda: bool = False,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: Any = None,
+        acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+    ) -> None:
+        if with_flops:
+            raise NotImplementedError("rushlight's profiler does not count floating-point operations (with_flops=True)")
+        self.enabled = enabled
+        self.record_shapes, self.with_stack, self.profile_memory = record_shapes, with_stack, profile_memory
+        self.entered = False
+        self.function_events: EventList | None = None
+
+    def __enter__(self) -> "profile":
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self.entered = True
+        if self.enabled:
+            self._start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.enabled:
+            self._stop()
+
+    def _start(self) -> None:
+        _C._profiler_start(self.record_shapes, self.with_stack)
+        self._origin = _C._profiler_clock()
+
+    def _stop(self) -> None:
+        self.function_events = EventList.from_records(
+            _C._profiler_stop(), self._origin, profile_memory=self.profile_memory, with_stack=self.with_stack
+        )
+
+    def _finished(self) -> EventList:
+        if self.function_events is None:
+            raise RuntimeError("Profiler didn't finish running")
+        return self.function_events
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **ignored: Any) -> EventList:
+        """See :meth:`EventList.key_averages`."""
+        return self._finished().key_averages(group_by_input_shape, group_by_stack_n)
+
+    def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
+        """See :meth:`EventList.table`."""
+        return self._finished().table(sort_by, row_limit, **options)
+
+    def total_average(self) -> FunctionEventAvg:
+        return self._finished().total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return self._finished().self_cpu_time_total
+
+    def export_chrome_trace(self, path: "str | os.PathLike[str]") -> None:
+        self._finished().export_chrome_trace(path)
+
+    def export_stacks(self, path: "str | os.PathLike[str]", metric: str = "self_cpu_time_total") -> None:
+        self._finished().export_stacks(path, metric)
+
+    def __repr__(self) -> str:
+        return "<unfinished torch.autograd.profile>" if self.function_events is None else repr(self.function_events)
+
+    def __str__(self) -> str:
+        return "<unfinished torch.autograd.profile>" if self.function_events is None else str(self.function_events)
+
+
+__getattr__, __dir__ = lazy_module(__name__)
