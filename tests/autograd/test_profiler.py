@@ -228,7 +228,8 @@ def test_schedule():
     action = schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
     expected = "NONE NONE WARMUP RECORD RECORD_AND_SAVE NONE WARMUP RECORD RECORD_AND_SAVE NONE NONE"
     assert [action(step).name for step in range(11)] == expected.split()
-    assert schedule(wait=0, warmup=0, active=1)(5) is ProfilerAction.RECORD_AND_SAVE
+    with pytest.warns(UserWarning, match="won't be using warmup"):
+        assert schedule(wait=0, warmup=0, active=1)(5) is ProfilerAction.RECORD_AND_SAVE
     with pytest.raises(AssertionError, match="Invalid profiler schedule arguments. Got wait=-1"):
         schedule(wait=-1, warmup=0, active=1)
     with pytest.raises(AssertionError, match=r"active=0 \(need > 0\)"):
@@ -243,21 +244,34 @@ def test_steps_that_a_schedule_chooses(tmp_path):
         prof.export_chrome_trace(tmp_path / f"{len(traces)}.json.gz")
 
     x = torch.ones(2)
-    with stepwise(schedule=schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=ready) as prof:
+    with (
+        pytest.warns(UserWarning, match="Profiler clears events at the end of each cycle"),
+        stepwise(schedule=schedule(wait=1, warmup=1, active=2, repeat=2), on_trace_ready=ready) as prof,
+    ):
         prof.add_metadata("who", "me")
         for step in range(9):
             x.exp()
             assert prof.step_num == step
             prof.step()
     assert traces == [
-        ["ProfilerStep#2", "aten::exp", "ProfilerStep#3", "aten::exp"],
-        ["ProfilerStep#6", "aten::exp", "ProfilerStep#7", "aten::exp"],
+        ["ProfilerStep*", "aten::exp", "ProfilerStep*", "aten::exp"],
+        ["ProfilerStep*", "aten::exp", "ProfilerStep*", "aten::exp"],
     ]
     with gzip.open(tmp_path / "1.json.gz", "rt") as file:
         trace = json.load(file)
     assert trace["who"] == "me"
+    assert "ProfilerStep#3" in [event["name"] for event in trace["traceEvents"]]
     assert len(trace["traceEvents"]) == 5
     assert not torch._C._profiler_enabled()
+
+
+def test_events_of_all_cycles():
+    with stepwise(schedule=schedule(wait=1, warmup=1, active=1), acc_events=True) as prof:
+        for _ in range(9):
+            torch.ones(1)
+            prof.step()
+    assert [event.name for event in prof.events()] == ["ProfilerStep*", "aten::ones"] * 3
+    assert {average.key: average.count for average in prof.key_averages()} == {"ProfilerStep*": 3, "aten::ones": 3}
 
 
 def test_without_a_schedule(tmp_path):

@@ -5,7 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "operators/infinity.h"
+#include "operators/finite.h"
 #include "operators/operators.h"
 
 namespace rushlight {
@@ -43,6 +43,22 @@ bool reusable(const Tensor& g) {
          g.is_contiguous() && !g.storage->free_owner;
 }
 }  // namespace
+
+/// The gradients that a node was given, for hooks and errors behind it.
+class Kept {
+ public:
+  void take(const TensorRef* grads, int n) {
+    if (n == 1)
+      one_ = grads[0];
+    else
+      many_.assign(grads, grads + n);
+  }
+  TensorRef* data() { return many_.empty() ? &one_ : many_.data(); }
+
+ private:
+  TensorRef one_;
+  TensorList many_;
+};
 
 class Run {
  public:
@@ -237,7 +253,7 @@ class Run {
         runs = runs && (leaf ? options_.accumulate : goes_on(node));
       }
       if (!runs) return finish_edges(task, results);
-      TensorList kept;
+      Kept kept;
       bool any = false;
       for (int i = 0; i < node->n_outputs && !any; ++i) any = bool(task.grads[i]);
       if (any || node->kind->runs_without_gradients) {
@@ -245,7 +261,7 @@ class Run {
           node->extra->pre_hooks.each([&](NodePreHook& hook) { hook.call(task.grads, node->n_outputs); });
         }
         bool hooked = node->extra && !node->extra->post_hooks.empty();
-        if (hooked || diagnosis.anomaly) kept.assign(task.grads, task.grads + node->n_outputs);
+        if (hooked || diagnosis.anomaly) kept.take(task.grads, node->n_outputs);
         if (node_watch.profile) [[unlikely]]
           apply_profiled(node, task.grads, results);
         else
@@ -314,8 +330,8 @@ class Run {
   static void refuse_not_finite(Node* node, TensorRef* results, const TensorRef* grads) {
     for (int i = 0; i < node->n_edges; ++i) {
       if (!results[i]) continue;
-      if (has_nan(*results[i])) report_not_finite(node, i, true, grads);
-      if (node_watch.infinities && has_infinity(*results[i])) report_not_finite(node, i, false, grads);
+      Fault fault = fault_in(*results[i], true, node_watch.infinities);
+      if (fault != Fault::None) report_not_finite(node, i, fault == Fault::Nan, grads);
     }
   }
 

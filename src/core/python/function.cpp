@@ -23,6 +23,7 @@ struct FunctionState {
   std::vector<SavedTensor> saved;
   std::vector<Shape> inputs, outputs;
   Owned to_save, saved_for_forward, dirty, non_differentiable, needs_input_grad;
+  Owned rerun;  ///< (arguments, their versions) where an intermediate of forward was saved: to differentiate it, too
   bool materialize = true;
 };
 
@@ -92,13 +93,16 @@ void function_destroy(Node* n) noexcept { delete static_cast<FunctionNode*>(n)->
 int function_visit(Node* n, Visitor v) {
   FunctionState* s = static_cast<FunctionNode*>(n)->state;
   if (!s) return 0;
-  for (PyObject* o : {s->to_save.get(), s->saved_for_forward.get(), s->dirty.get(), s->non_differentiable.get()})
+  for (PyObject* o :
+       {s->to_save.get(), s->saved_for_forward.get(), s->dirty.get(), s->non_differentiable.get(), s->rerun.get()})
     if (int stop = v.raw(o)) return stop;
   return 0;
 }
 
+void function_release(Node* n) { static_cast<FunctionNode*>(n)->state->rerun = Owned(); }
+
 /// Named by its class, so the kind's own name is empty.
-NodeKind function_kind{"", &function_apply_node, &function_destroy, &function_visit, nullptr, true};
+NodeKind function_kind{"", &function_apply_node, &function_destroy, &function_visit, &function_release, true};
 
 PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
   return guarded([&] {
@@ -178,9 +182,13 @@ PyObject* saved_tensors(PyObject* self, void*) {
     if (state.to_save) return Py_NewRef(state.to_save.get());  // still inside of forward
     PyObject* out = checked(PyTuple_New(node->n_saved));
     Owned owner(out);
+    bool differentiated = modes.grad && current_node() == node;
     GradScope with_history(true);  // a saved output is that output again, whatever mode backward runs in
     for (int i = 0; i < int(node->n_saved); ++i) PyTuple_SET_ITEM(out, i, wrap(unpack(node, i)));
-    return owner.detach();
+    if (!differentiated || !state.rerun) return owner.detach();
+    Owned module(checked(PyImport_ImportModule("rushlight.autograd.function")));
+    return checked(PyObject_CallMethod(module, "_with_histories", "OOOO", self, out,
+                                       PyTuple_GET_ITEM(state.rerun.get(), 0), PyTuple_GET_ITEM(state.rerun.get(), 1)));
   });
 }
 PyObject* saved_for_forward_get(PyObject* self, void*) {
@@ -389,6 +397,16 @@ class Application {
     finish_inplace(t, Ref<Node>(node_of(ctx_)), "a Function");
   }
 
+  void keep_arguments(FunctionState& s) {
+    Py_ssize_t n = PyTuple_GET_SIZE(args_);
+    Owned versions(checked(PyTuple_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* a = PyTuple_GET_ITEM(args_, i);
+      PyTuple_SET_ITEM(versions.get(), i, PyLong_FromUnsignedLong(is_tensor(a) ? tensor_of(a)->version() : 0));
+    }
+    s.rerun = Owned(checked(PyTuple_Pack(2, args_, versions.get())));
+  }
+
   void save(PyObject* outputs, PyObject* results) {
     FunctionState& s = state_of(ctx_);
     if (!s.to_save) return;
@@ -397,17 +415,20 @@ class Application {
     Node* node = node_of(ctx_);
     node->saved = s.saved.data();
     node->n_saved = std::uint16_t(n);
+    bool intermediate = false;
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* o = PyTuple_GET_ITEM(s.to_save.get(), i);
       if (o == Py_None) continue;
       int out = index_in(outputs, o), in = index_in(args_, o);
       Tensor* t = tensor_of(o);
+      intermediate = intermediate || (out < 0 && in < 0 && is_differentiable(t->dtype) && !t->requires_grad());
       if (out >= 0 && (in < 0 || contains(s.dirty, o)))
         save_output(node, int(i), tensor_of(PyTuple_GET_ITEM(results, out)),
                     tensor_of(PyTuple_GET_ITEM(results, out))->grad_fn_ == node ? out : -1);
       else
         save_input(node, int(i), t, in < 0 ? -1 : s.inputs[std::size_t(in)].edge);
     }
+    if (intermediate && !s.dirty) keep_arguments(s);
   }
 
   /// The tangents of the results by the Function's jvp, level by level.

@@ -4,6 +4,7 @@
 // the frames and the positions in them. The package makes text of it (autograd/_location.py) when an error asks.
 #include "python/place.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace rushlight {
@@ -11,22 +12,68 @@ using namespace python;
 
 namespace python {
 
+namespace {
+
+/// The calls that led somewhere, innermost first. One allocation, not watched by the collector: code objects lead to no
+/// tensors.
+struct Place {
+  PyObject_VAR_HEAD;
+  struct Call {
+    PyObject* code;
+    int position;
+  } calls[1];
+};
+
+void place_dealloc(PyObject* self) {
+  auto* place = reinterpret_cast<Place*>(self);
+  for (Py_ssize_t i = 0; i < Py_SIZE(self); ++i) Py_DECREF(place->calls[i].code);
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+/// [(code, position of the instruction in bytes), ...]
+PyObject* place_calls(PyObject* self, PyObject*) {
+  return guarded([&] {
+    auto* place = reinterpret_cast<Place*>(self);
+    Owned list(checked(PyList_New(Py_SIZE(self))));
+    for (Py_ssize_t i = 0; i < Py_SIZE(self); ++i)
+      PyList_SET_ITEM(list.get(), i, checked(Py_BuildValue("Oi", place->calls[i].code, place->calls[i].position)));
+    return list.detach();
+  });
+}
+
+PyTypeObject* place_type() {
+  static PyTypeObject* type = nullptr;
+  if (type) return type;
+  static PyMethodDef methods[] = {{"calls", place_calls, METH_NOARGS, "[(code, position), ...], innermost call first."},
+                                  {nullptr, nullptr, 0, nullptr}};
+  PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(place_dealloc)}, {Py_tp_methods, methods}, {0, nullptr}};
+  PyType_Spec spec{"rushlight._C._Place", int(sizeof(Place) - sizeof(Place::Call)), int(sizeof(Place::Call)),
+                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
+  return type;
+}
+
+}  // namespace
+
 PyObject* capture_place() {
-  std::vector<Owned> codes;
-  std::vector<std::int32_t> positions;
-  Owned frame(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
-  while (frame) {
-    auto* f = reinterpret_cast<PyFrameObject*>(frame.get());
-    codes.emplace_back(reinterpret_cast<PyObject*>(PyFrame_GetCode(f)));
-    positions.push_back(PyFrame_GetLasti(f));
-    frame = Owned(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
+  constexpr int deepest = 256;
+  Place::Call calls[deepest];
+  int n = 0;
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  while (frame && n < deepest) {
+    calls[n++] = {reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)), PyFrame_GetLasti(frame)};
+    PyFrameObject* caller = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = caller;
   }
-  Owned tuple(checked(PyTuple_New(Py_ssize_t(codes.size()) + 1)));
-  PyTuple_SET_ITEM(tuple.get(), 0,
-                   checked(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(positions.data()),
-                                                     Py_ssize_t(positions.size() * sizeof(std::int32_t)))));
-  for (std::size_t i = 0; i < codes.size(); ++i) PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i) + 1, codes[i].detach());
-  return tuple.detach();
+  Py_XDECREF(frame);
+  auto* place = PyObject_NewVar(Place, place_type(), n);
+  if (!place) throw PythonError();
+  std::copy(calls, calls + n, place->calls);
+  return reinterpret_cast<PyObject*>(place);
 }
 
 PyObject* place_text(PyObject* place, bool whole) {

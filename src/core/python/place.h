@@ -5,7 +5,7 @@
 
 namespace rushlight::python {
 
-/// (positions as bytes of int32, code, code, ...), innermost call first: what led here. A new reference.
+/// What led here, as an object whose calls() tells [(code, position), ...], innermost call first. A new reference.
 PyObject* capture_place();
 /// The same as text: the innermost line outside of the package, or the whole stack.
 PyObject* place_text(PyObject* place, bool whole);

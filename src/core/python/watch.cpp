@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "operators/infinity.h"
+#include "operators/finite.h"
 #include "python/place.h"
 
 namespace rushlight::python {
@@ -15,14 +15,8 @@ bool checks_forward = false;
 
 // ---- forward checks
 
-enum class Fault { None, Nan, Infinity };
-
 Fault fault_of(PyObject* o) {
-  if (is_tensor(o)) {
-    const Tensor& t = *tensor_of(o);
-    if (diagnosis.check_nan && has_nan(t)) return Fault::Nan;
-    return node_watch.infinities && has_infinity(t) ? Fault::Infinity : Fault::None;
-  }
+  if (is_tensor(o)) return fault_in(*tensor_of(o), diagnosis.check_nan, node_watch.infinities);
   if (!PyTuple_Check(o) && !PyList_Check(o)) return Fault::None;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
     if (Fault f = fault_of(PySequence_Fast_GET_ITEM(o, i)); f != Fault::None) return f;

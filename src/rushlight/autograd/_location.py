@@ -1,17 +1,22 @@
 """Where in the program an operation was called, in words.
 
-The core keeps a *place* with every recorded operation while locations are recorded: a tuple of positions (as bytes of
-int32) and the code objects that they are in, innermost call first. Only an error needs the text, so it is made here and
-then; source lines come from the cache of ``linecache``.
+The core keeps a *place* with every recorded operation while locations are recorded, whose ``calls()`` are the code
+objects and the positions in them, innermost call first. Only an error needs the text, so it is made here and then;
+source lines come from the cache of ``linecache``.
 """
 
 import linecache
 import os
 from collections.abc import Iterator
 from types import CodeType
-from typing import TypeAlias
+from typing import Protocol
 
-Place: TypeAlias = tuple[bytes | CodeType, ...]
+
+class Place(Protocol):
+    """What ``_C._capture_place()`` gives."""
+
+    def calls(self) -> list[tuple[CodeType, int]]: ...
+
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -43,10 +48,7 @@ def lines_of(place: Place) -> list[str]:
 
 
 def _calls(place: Place) -> Iterator[tuple[CodeType, int]]:
-    positions, *codes = place
-    assert isinstance(positions, bytes)
-    for code, position in zip(codes, memoryview(positions).cast("i"), strict=True):
-        assert isinstance(code, CodeType)
+    for code, position in place.calls():
         yield code, _line(code, position)
 
 

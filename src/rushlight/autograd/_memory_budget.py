@@ -283,9 +283,9 @@ class MemoryBudget:
 
     def _unpack(self, saved: Any) -> Tensor:
         if isinstance(saved, tuple):
-            tensor, version = saved
-            _check_version(tensor, version)
-            return tensor  # type: ignore[no-any-return]
+            small: Tensor = saved[0]
+            _check_version(small, saved[1])
+            return small
         block: _Block = saved.window.block
         if block.tensor is None:
             self._make(block)

@@ -41,7 +41,7 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight._missing import lazy_module
 
-from .grad_mode import no_grad
+from .grad_mode import enable_grad, no_grad
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 
@@ -232,6 +232,55 @@ class Error(Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> NoReturn:
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def _with_histories(
+    ctx: Any, saved: tuple[Tensor | None, ...], args: tuple[Any, ...], versions: tuple[int, ...]
+) -> tuple[Tensor | None, ...]:
+    """What ``saved_tensors`` gives in a backward that is recorded, where forward saved an intermediate.
+
+    Forward ran without recording, so an intermediate has no history, and a second derivative would take it for a
+    constant: silently wrong. Forward runs again, recorded, and the intermediates that depend on inputs are those of
+    the second run; they must be equal.
+    """
+    cls: type[Function] = ctx._forward_cls
+    name = cls.__name__
+    for i, (arg, version) in enumerate(zip(args, versions, strict=True)):
+        if isinstance(arg, Tensor) and arg._version != version:
+            raise RuntimeError(
+                f"the second derivative of {name} needs its argument {i}, because forward saved an intermediate result "
+                f"for backward, but the argument has been modified by an inplace operation: it is at version "
+                f"{arg._version}; expected version {version} instead."
+            )
+    again: Any = cls._backward_cls()
+    again.needs_input_grad = ctx.needs_input_grad
+    state = _C.default_generator.get_state()
+    try:
+        with enable_grad():
+            if cls.setup_context is Function.setup_context:
+                cls.forward(again, *args)
+            else:
+                cls.setup_context(again, args, cls.forward(*args))
+    finally:
+        _C.default_generator.set_state(state)
+    repeated: tuple[Tensor | None, ...] = again.saved_tensors
+    if len(repeated) != len(saved):
+        raise RuntimeError(f"forward of {name} saved {len(saved)} tensors, and {len(repeated)} when it ran again")
+    return tuple([_repeated(name, i, old, new) for i, (old, new) in enumerate(zip(saved, repeated, strict=True))])
+
+
+def _repeated(name: str, place: int, old: Tensor | None, new: Tensor | None) -> Tensor | None:
+    """The saved tensor, or its second self where that has the history which the first lacks."""
+    if old is None or new is None or old.requires_grad or not new.requires_grad:
+        return old
+    with no_grad():
+        if old.shape != new.shape or not bool(((old == new) | (old != old) & (new != new)).all()):
+            raise RuntimeError(
+                f"a derivative of {name}'s backward was asked for; it depends on saved tensor {place}, an intermediate "
+                "result of forward, and forward did not compute the same when it ran again. Return the intermediate as "
+                "an output of forward and save that, or compute it in backward."
+            )
+    return new
 
 
 def _bind(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -201,14 +201,19 @@ def register_multi_grad_hook(
     """Call ``fn`` once per backward, when the gradients of ``tensors`` have been computed.
 
     ``mode="all"`` waits for every tensor that this backward reaches and passes the list of gradients, with None for
-    the others. ``mode="any"`` passes the first gradient that comes. Returns a handle with ``remove()``. Raises
-    ValueError for another mode; AssertionError (RuntimeError for ``"any"``) for a tensor that does not require grad.
+    the others. ``mode="any"`` passes the first gradient that comes, and passes over tensors that do not require grad.
+    Returns a handle with ``remove()``. Raises ValueError for another mode, AssertionError (with ``"all"``) for a tensor
+    that does not require grad.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    tensors = tuple(tensors)
-    hooks = _hooks_for_all(tensors, fn) if mode == "all" else [_hook_for_any(fn)] * len(tensors)
-    return _MultiHandle(tuple([t.register_hook(hook) for t, hook in zip(tensors, hooks, strict=True)]))
+    if mode == "any":
+        wanted = [t for t in tensors if t.requires_grad]
+        hooks = [_hook_for_any(fn)] * len(wanted)
+    else:
+        wanted = list(tensors)
+        hooks = _hooks_for_all(tuple(wanted), fn)
+    return _MultiHandle(tuple([t.register_hook(hook) for t, hook in zip(wanted, hooks, strict=True)]))
 
 
 def _hooks_for_all(tensors: tuple[Tensor, ...], fn: Callable[[Any], None]) -> list[Callable[[Tensor], None]]:

@@ -57,7 +57,8 @@ class FunctionEvent(_Formatted):
         name, kind, begin, end, memory, thread, parent, sequence, node, shapes, stack = record
         self.id = number
         self.kind = KINDS[kind]
-        self.name = self.key = names.shown(name, self.kind)
+        self.trace_name = names.shown(name, self.kind)
+        self.name = self.key = "ProfilerStep*" if name.startswith("ProfilerStep#") else self.trace_name
         self.time_range = Interval((begin - origin) / 1e3, (end - origin) / 1e3)
         self.thread = names.thread(thread)
         self.cpu_memory_usage = memory
@@ -253,7 +254,7 @@ class EventList(list[Any]):
         return made
 
     def _total_self(self) -> float:
-        return sum([event.self_cpu_time_total for event in self])
+        return float(sum([event.self_cpu_time_total for event in self]))
 
     def _columns(self, name_width: int, shapes_width: int, source_width: int, time_unit: str | None) -> list["_Column"]:
         total = self._total_self() or 1.0
@@ -314,7 +315,7 @@ def trace_events(events: Iterable[FunctionEvent]) -> list[dict[str, Any]]:
             {
                 "ph": "X",
                 "cat": "user_annotation" if event.kind == "range" else "cpu_op",
-                "name": event.name,
+                "name": event.trace_name,
                 "pid": process,
                 "tid": event.thread,
                 "ts": event.time_range.start,

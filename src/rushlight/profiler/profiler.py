@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -61,6 +62,9 @@ def schedule(
             f"active={active} (need > 0), repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0)."
         )
 
+    if warmup == 0:
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+
     def action(step: int) -> ProfilerAction:
         if step < 0:
             raise AssertionError(f"Step must be non-negative. Got {step}.")
@@ -103,7 +107,8 @@ def _always(step: int) -> ProfilerAction:
 class profile:
     """Record what runs inside, in the steps that ``schedule`` chooses; ``step()`` ends a step.
 
-    ``on_trace_ready(self)`` is called when a cycle of the schedule has been recorded, and at the end. ``record_shapes``,
+    ``on_trace_ready(self)`` is called when a cycle of the schedule has been recorded, and at the end. Each cycle's
+    events replace those of the last, unless ``acc_events``. ``record_shapes``,
     ``profile_memory`` and ``with_stack`` as for :class:`autograd.profiler.profile`. Without a schedule everything is
     recorded. Results: ``events()``, ``key_averages()``, ``export_chrome_trace(path)``, ``export_stacks(path)``.
 
@@ -132,16 +137,18 @@ class profile:
         self.activities = supported_activities() if activities is None else set(activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
-        self._make = lambda: autograd_profiler.profile(
-            record_shapes=record_shapes,
-            profile_memory=profile_memory,
-            with_stack=with_stack,
-            with_flops=with_flops,
-        )
-        self._make()  # refuses what it does not know before anything runs
+        self._options = {
+            "record_shapes": record_shapes,
+            "profile_memory": profile_memory,
+            "with_stack": with_stack,
+            "with_flops": with_flops,
+        }
+        autograd_profiler.profile(**self._options)  # refuses what it does not know before anything runs
         self.schedule = _always if schedule is None else schedule
         self.on_trace_ready = on_trace_ready
         self.record_steps = schedule is not None
+        self.acc_events = acc_events
+        self._earlier: list[Any] = []  # events of former cycles, with acc_events
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
         self.step_num = 0
         self.current_action = self.schedule(0)
@@ -222,7 +229,16 @@ class profile:
         return self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
     def _open(self) -> None:
-        self.profiler = self._make()
+        if self.profiler is not None:
+            if self.acc_events:
+                self._earlier += self.profiler._finished()
+            else:
+                warnings.warn(
+                    "Warning: Profiler clears events at the end of each cycle. Only events from the current cycle will "
+                    "be reported. To keep events across cycles, set acc_events=True.",
+                    stacklevel=3,
+                )
+        self.profiler = autograd_profiler.profile(**self._options)
         self.profiler.__enter__()
 
     def _open_step(self) -> None:
@@ -242,4 +258,5 @@ class profile:
     def _results(self, purpose: str) -> EventList:
         if self.profiler is None:
             raise AssertionError(f"Profiler must be initialized before {purpose}")
-        return self.profiler._finished()
+        events = self.profiler._finished()
+        return events._like([*self._earlier, *events]) if self._earlier else events

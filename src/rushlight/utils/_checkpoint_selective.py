@@ -207,11 +207,14 @@ class _Handling:
         _C._pop_call_handler()
 
 
+_PRODUCTS: dict[tuple[int, ...], Any] = {(2, 2): rushlight.mm, (2, 1): rushlight.mv, (1, 1): rushlight.dot}
+
+
 def _dispatched(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The operator that PyTorch's dispatcher sees for this call."""
     if op.__name__ == "matmul":
         dims = tuple([t.dim() for t in _all_tensors(args, kwargs)[:2]])
-        return {(2, 2): rushlight.mm, (2, 1): rushlight.mv, (1, 1): rushlight.dot}.get(dims, rushlight.bmm)
+        return _PRODUCTS.get(dims, rushlight.bmm)
     if op.__name__ == "linear":
         return rushlight.addmm if len(_all_tensors(args, kwargs)) == 3 else rushlight.mm
     if op.__name__ in ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"):

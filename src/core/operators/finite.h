@@ -1,0 +1,13 @@
+// The look for what is not finite, for anomaly mode.
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace rushlight {
+
+enum class Fault { None, Nan, Infinity };
+
+/// What is wrong with the numbers, as far as it is asked for: NaN before infinity.
+Fault fault_in(const Tensor& t, bool nans, bool infinities);
+
+}  // namespace rushlight
