@@ -300,6 +300,19 @@ def test_results_before_there_are_any():
             ask(stepwise())
 
 
+def test_activities():
+    activity = torch.profiler.ProfilerActivity
+    assert torch.profiler.supported_activities() == {activity.CPU}
+    with pytest.warns(UserWarning, match="CUDA is not available, disabling CUDA profiling"):
+        stepwise(activities=[activity.CPU, activity.CUDA])
+    with pytest.warns(UserWarning, match="CUDA is not available, disabling CUDA profiling"):
+        profile(use_cuda=True)
+    with pytest.raises(AssertionError, match="No valid profiler activities found"):
+        stepwise(activities=[])
+    with pytest.raises(AssertionError, match="No activities specified for the profiler"):
+        stepwise(activities=[activity.XPU])
+
+
 # --- pictures -------------------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ def outcome(program, package):
         try:
             result = plain(program(package, checkpoint))
         except Exception as error:
-            result = type(error).__name__, str(error).split("\n")[0][:70]
+            result = type(error).__name__, str(error).split("\n")[0][:35]
     return result, sorted({str(w.message)[:60] for w in caught})
 
 

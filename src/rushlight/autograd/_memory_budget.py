@@ -289,7 +289,7 @@ class MemoryBudget:
         block: _Block = saved.window.block
         if block.tensor is None:
             self._make(block)
-        tensor = saved.window.tensor().detach()  # in use from now on, so that it is not freed
+        tensor: Tensor = saved.window.tensor().detach()  # in use from now on, so that it is not freed
         if block.changed:
             _fail_version(tensor, saved.version + 1, saved.version)
         _check_version(tensor, saved.version)

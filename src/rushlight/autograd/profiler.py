@@ -7,6 +7,7 @@ were no profiler: their function pointers are exchanged for the time of the reco
 
 import contextlib
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -68,6 +69,8 @@ class profile:
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
     ) -> None:
+        if use_cuda or use_device == "cuda":
+            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
         if with_flops:
             raise NotImplementedError("rushlight's profiler does not count floating-point operations (with_flops=True)")
         self.enabled = enabled

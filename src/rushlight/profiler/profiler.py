@@ -112,7 +112,7 @@ class profile:
     ``profile_memory`` and ``with_stack`` as for :class:`autograd.profiler.profile`. Without a schedule everything is
     recorded. Results: ``events()``, ``key_averages()``, ``export_chrome_trace(path)``, ``export_stacks(path)``.
 
-    ValueError for activities none of which is supported; AssertionError where results are asked for before there are
+    AssertionError for activities without the CPU's, and where results are asked for before there are
     any; NotImplementedError for ``with_flops``.
     """
 
@@ -137,7 +137,11 @@ class profile:
         self.activities = supported_activities() if activities is None else set(activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
-        self._options = {
+        if use_cuda or ProfilerActivity.CUDA in self.activities:
+            warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
+        if ProfilerActivity.CPU not in self.activities:
+            raise AssertionError("No activities specified for the profiler")
+        self._options: dict[str, Any] = {
             "record_shapes": record_shapes,
             "profile_memory": profile_memory,
             "with_stack": with_stack,
