@@ -21,8 +21,10 @@ from . import (
     mps as mps,
     multiprocessing as multiprocessing,
     nn as nn,
+    ops as ops,
     optim as optim,
     overrides as overrides,
+    profiler as profiler,
     serialization as serialization,
     special as special,
     testing as testing,
@@ -784,7 +786,6 @@ distributions: Any
 fft: Any
 futures: Any
 linalg: Any
-profiler: Any
 quasirandom: Any
 signal: Any
 vmap: Any
