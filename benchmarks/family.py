@@ -1,0 +1,178 @@
+"""One workload or more per family of operators, forward and backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .workload import Step, gradient_step, workload
+
+
+def _gelu(torch: Any, x: Any) -> Any:
+    return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
+
+
+def _elementwise(n: int) -> Any:
+    def build(torch: Any) -> Step:
+        torch.manual_seed(0)
+        return gradient_step(torch, lambda x: _gelu(torch, x), torch.randn(n, requires_grad=True))
+
+    return build
+
+
+for _digits in (4, 6, 7):
+    workload("pointwise", f"elementwise_1e{_digits}")(_elementwise(10**_digits))
+
+
+def _matmul(n: int) -> Any:
+    def build(torch: Any) -> Step:
+        torch.manual_seed(0)
+        return gradient_step(torch, lambda a, b: a @ b, *(torch.randn(n, n, requires_grad=True) for _ in range(2)))
+
+    return build
+
+
+for _n in (64, 1024):
+    workload("product", f"matmul_{_n}")(_matmul(_n))
+
+
+@workload("product")
+def matvec_512(torch: Any) -> Step:
+    """A matrix times a vector."""
+    torch.manual_seed(0)
+    return gradient_step(
+        torch, lambda a, x: a @ x, torch.randn(512, 512, requires_grad=True), torch.randn(512, requires_grad=True)
+    )
+
+
+@workload("product")
+def bmm_64x32(torch: Any) -> Step:
+    """64 products of matrices of 32 rows."""
+    torch.manual_seed(0)
+    return gradient_step(torch, torch.bmm, *(torch.randn(64, 32, 32, requires_grad=True) for _ in range(2)))
+
+
+@workload("reduction")
+def reduce_broadcast(torch: Any) -> Step:
+    """Column means, gradients of what was broadcast."""
+    torch.manual_seed(0)
+    x, b = torch.randn(2048, 1024, requires_grad=True), torch.randn(1024, requires_grad=True)
+    return gradient_step(torch, lambda x, b: ((x - x.mean(0)) * b).pow(2).mean(), x, b)
+
+
+@workload("reduction")
+def norms_1e6(torch: Any) -> Step:
+    """Variances of rows."""
+    torch.manual_seed(0)
+    return gradient_step(torch, lambda x: x.var(1), torch.randn(1000, 1000, requires_grad=True))
+
+
+@workload("order")
+def sort_1e5(torch: Any) -> Step:
+    """Sorting, and the gradient put back in place."""
+    torch.manual_seed(0)
+    return gradient_step(torch, lambda x: x.sort()[0], torch.randn(100000, requires_grad=True))
+
+
+@workload("scan")
+def cumsum_1e6(torch: Any) -> Step:
+    """Running sums of rows."""
+    torch.manual_seed(0)
+    return gradient_step(torch, lambda x: x.cumsum(1), torch.randn(1000, 1000, requires_grad=True))
+
+
+@workload("indexing")
+def gather_1e5(torch: Any) -> Step:
+    """Elements by their places."""
+    torch.manual_seed(0)
+    places = torch.randint(0, 1000, (100, 1000))
+    return gradient_step(torch, lambda x: x.gather(1, places), torch.randn(100, 1000, requires_grad=True))
+
+
+@workload("indexing")
+def embedding(torch: Any) -> Step:
+    """4,096 rows of a table of 10,000."""
+    torch.manual_seed(0)
+    table = torch.nn.Embedding(10000, 128)
+    rows = torch.randint(0, 10000, (64, 64))
+    return gradient_step(torch, lambda weight: table(rows), table.weight)
+
+
+@workload("join")
+def cat_stack(torch: Any) -> Step:
+    """Eight matrices joined and stacked."""
+    torch.manual_seed(0)
+    parts = [torch.randn(100, 100, requires_grad=True) for _ in range(8)]
+    return gradient_step(torch, lambda *ts: torch.cat(ts).sum() + torch.stack(ts).sum(), *parts)
+
+
+@workload("view")
+def views_small(torch: Any) -> Step:
+    """Views of a small tensor, and their backward."""
+    x = torch.ones(4, 6, requires_grad=True)
+    return gradient_step(torch, lambda x: x.t().reshape(3, 8)[1:].unsqueeze(0).transpose(1, 2)[0, 2], x)
+
+
+@workload("normalization")
+def layernorm(torch: Any) -> Step:
+    """4,096 rows of 512."""
+    torch.manual_seed(0)
+    return gradient_step(torch, torch.nn.LayerNorm(512), torch.randn(4096, 512, requires_grad=True))
+
+
+@workload("loss")
+def cross_entropy(torch: Any) -> Step:
+    """4,096 rows of 1,000 scores."""
+    torch.manual_seed(0)
+    x, y = torch.randn(4096, 1000, requires_grad=True), torch.randint(0, 1000, (4096,))
+    return gradient_step(torch, lambda x: torch.nn.functional.cross_entropy(x, y), x)
+
+
+@workload("convolution")
+def conv2d(torch: Any) -> Step:
+    """A 3 x 3 convolution of 64 channels, eight planes of 16 x 16."""
+    torch.manual_seed(0)
+    module = torch.nn.Conv2d(64, 64, 3, padding=1)
+    x = torch.randn(8, 64, 16, 16, requires_grad=True)
+    return gradient_step(torch, lambda x, w: module(x), x, module.weight)
+
+
+@workload("pooling")
+def max_pool2d(torch: Any) -> Step:
+    """Maxima of 2 x 2 windows."""
+    torch.manual_seed(0)
+    pool = torch.nn.functional.max_pool2d
+    return gradient_step(torch, lambda x: pool(x, 2), torch.randn(8, 64, 32, 32, requires_grad=True))
+
+
+@workload("random")
+def randn_1e6(torch: Any) -> Step:
+    """A million normal numbers."""
+    torch.manual_seed(0)
+    return lambda: torch.randn(1000000)
+
+
+@workload("scalar")
+def item_small(torch: Any) -> Step:
+    """One number read back into Python."""
+    x = torch.tensor(1.5)
+    return lambda: x.item()
+
+
+@workload("scalar")
+def index_small(torch: Any) -> Step:
+    """One element of a small tensor."""
+    x = torch.ones(4)
+    return lambda: x[2]
+
+
+@workload("scalar")
+def tensor_small(torch: Any) -> Step:
+    """A tensor of one Python number."""
+    return lambda: torch.tensor(1.0)
+
+
+@workload("scalar")
+def iadd_small(torch: Any) -> Step:
+    """Adding in place."""
+    x, y = torch.zeros(4), torch.ones(4)
+    return lambda: x.add_(y)
