@@ -18,6 +18,7 @@ from . import (
     hub as hub,
     io as io,
     jit as jit,
+    linalg as linalg,
     mps as mps,
     multiprocessing as multiprocessing,
     nn as nn,
@@ -741,6 +742,30 @@ from .random import (
 )
 from .version import __version__ as __version__
 from rushlight.compiler import compile as compile
+from rushlight.linalg.factor import geqrf as geqrf
+from rushlight.linalg.legacy import (
+    cholesky as cholesky,
+    cholesky_inverse as cholesky_inverse,
+    cholesky_solve as cholesky_solve,
+    frobenius_norm as frobenius_norm,
+    inverse as inverse,
+    nuclear_norm as nuclear_norm,
+    orgqr as orgqr,
+    pinverse as pinverse,
+    qr as qr,
+    svd as svd,
+    triangular_solve as triangular_solve,
+)
+from rushlight.linalg.product import (
+    chain_matmul as chain_matmul,
+    matrix_exp as matrix_exp,
+    matrix_power as matrix_power,
+)
+from rushlight.linalg.solve import (
+    det as det,
+    logdet as logdet,
+    slogdet as slogdet,
+)
 from rushlight.nn.functional.by_number import (
     cosine_embedding_loss as cosine_embedding_loss,
     ctc_loss as ctc_loss,
@@ -785,7 +810,6 @@ class ShortTensor(Tensor): ...
 distributions: Any
 fft: Any
 futures: Any
-linalg: Any
 quasirandom: Any
 signal: Any
 vmap: Any

@@ -84,6 +84,40 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
     return self.copy_(_C.polygamma(n, self))
 
 
+def _linear_algebra(name: str) -> None:
+    """A method that is the function of that name, whose module is imported when it is first called."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        import rushlight
+
+        return getattr(rushlight, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"Tensor.{name}"
+    method.__doc__ = f"See :func:`rushlight.{name}`."
+    setattr(Tensor, name, method)
+
+
+for _name in (
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
+    "det",
+    "geqrf",
+    "inverse",
+    "logdet",
+    "matrix_exp",
+    "matrix_power",
+    "orgqr",
+    "pinverse",
+    "qr",
+    "slogdet",
+    "svd",
+    "triangular_solve",
+):
+    _linear_algebra(_name)
+
+
 def _warn_of_hooks(tensor: Tensor) -> None:
     if tensor._hooks():
         from .utils.hooks import warn_if_has_hooks

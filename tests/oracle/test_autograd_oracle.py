@@ -73,6 +73,7 @@ def assign(target: Any, index: Any, value: Any) -> Any:
     return target
 
 
+# Not detach_(): what was saved of a tensor still serves after it here, where PyTorch refuses.
 STEPS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "add": lambda t, a, b: a + b,
     "sub": lambda t, a, b: a - b,

@@ -60,7 +60,7 @@ TensorRef cov(const Tensor& t, std::int64_t correction, const Tensor* fweights, 
   TensorRef centre = weights ? div(sum(*mul(x, weights), Dims{1}, true), sum(*weights, {})) : mean(*x, Dims{1}, true);
   TensorRef centred = sub(x, centre), weighted = weights ? mul(centred, weights) : centred;
   TensorRef product = div(mm(*centred, *transpose(*cast(*weighted, centred->dtype), 0, 1)), norm);
-  return t.ndim < 2 ? reshape(*product, {}) : product;
+  return x->size(0) == 1 ? reshape(*product, {}) : product;
 }
 
 TensorRef corrcoef(const Tensor& t) {

@@ -1,0 +1,61 @@
+"""Linear algebra by PyTorch's names in ``torch.linalg``: LAPACK through NumPy, derivatives of any order.
+
+Matrices are the last two dimensions of float32 or float64 tensors, with any batch dimensions before them. Complex
+matrices are not computed: they raise NotImplementedError.
+"""
+
+from .._missing import lazy_module
+from .factor import (
+    cholesky,
+    cholesky_ex,
+    eigh,
+    eigvalsh,
+    householder_product,
+    lstsq,
+    pinv,
+    qr,
+    svd,
+    svdvals,
+)
+from .matrices import LinAlgError
+from .norm import cond, matrix_norm, matrix_rank, norm, vector_norm
+from .product import cross, diagonal, matmul, matrix_exp, matrix_power, multi_dot, vander, vecdot
+from .solve import det, inv, inv_ex, slogdet, solve, solve_ex, solve_triangular, tensorinv, tensorsolve
+
+__all__ = [
+    "LinAlgError",
+    "cholesky",
+    "cholesky_ex",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "householder_product",
+    "inv",
+    "inv_ex",
+    "lstsq",
+    "matmul",
+    "matrix_exp",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "multi_dot",
+    "norm",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_ex",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensorinv",
+    "tensorsolve",
+    "vander",
+    "vecdot",
+    "vector_norm",
+]
+
+__getattr__, __dir__ = lazy_module(__name__)

@@ -1,0 +1,333 @@
+"""Factorizations of matrices by LAPACK (through NumPy), least squares and pseudo-inverses.
+
+The derivatives are those of Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation" (2008), of Walter and Lehmann (QR), and of Golub and Pereyra (pseudo-inverse).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import rushlight
+from rushlight import Tensor
+from rushlight.autograd import Function
+
+from .matrices import LinAlgError, check_matrix, check_square, matrices_of, named, numbers, tensor, write
+from .solve import solve_triangular
+
+__all__ = [
+    "cholesky",
+    "cholesky_ex",
+    "eigh",
+    "eigvalsh",
+    "geqrf",
+    "householder_product",
+    "lstsq",
+    "pinv",
+    "qr",
+    "svd",
+    "svdvals",
+]
+
+_cholesky_ex = named("linalg_cholesky_ex", "L info")
+_eigh = named("linalg_eigh", "eigenvalues eigenvectors")
+_geqrf = named("geqrf", "a tau")
+_lstsq = named("linalg_lstsq", "solution residuals rank singular_values")
+_qr = named("linalg_qr", "Q R")
+_svd = named("linalg_svd", "U S Vh")
+
+
+def _with_halved_diagonal(a: Tensor) -> Tensor:
+    return a.tril() - 0.5 * rushlight.diag_embed(a.diagonal(0, -2, -1))
+
+
+class LinalgCholeskyEx(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor) -> Tensor:
+        y = tensor(np.linalg.cholesky(numbers(a)))
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        inner = solve_triangular(y.mT, _with_halved_diagonal(y.mT @ grad), upper=True)
+        a = solve_triangular(y, inner, upper=False, left=False)
+        return 0.5 * (a + a.mT)
+
+
+def _minor(a: Any) -> int:
+    """The order of the first leading minor that is not positive-definite, 0 where all are: LAPACK's info."""
+    for n in range(1, len(a) + 1):
+        try:
+            np.linalg.cholesky(a[:n, :n])
+        except np.linalg.LinAlgError:
+            return n
+    return 0
+
+
+def _minors(A: Tensor) -> Any:
+    return np.array([_minor(a) for a in matrices_of(A)], np.int32).reshape(A.shape[:-2])
+
+
+def _cholesky(name: str, A: Tensor, upper: bool) -> Tensor:
+    check_square(name, A)
+    lower = A.mT if upper else A
+    try:
+        factor: Tensor = LinalgCholeskyEx.apply(lower)
+    except np.linalg.LinAlgError:
+        info = _minors(lower).reshape(-1)
+        at = int(np.argmax(info > 0))
+        where = f"(Batch element {at}): " if A.dim() > 2 else ""
+        raise LinAlgError(
+            f"{name}: {where}The factorization could not be completed because the input is not positive-definite "
+            f"(the leading minor of order {info[at]} is not positive-definite)."
+        ) from None
+    return factor.mT if upper else factor
+
+
+def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
+    """Return the lower triangular L with A = L Lᵀ (U with A = Uᵀ U where ``upper``) of symmetric positive-definite A."""
+    return write(out, _cholesky("linalg.cholesky", A, upper))
+
+
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+    """Return cholesky's factor, and per matrix the order of a minor that is not positive-definite, or 0."""
+    check_square("linalg.cholesky_ex", A)
+    info = _minors(A.mT if upper else A)
+    if check_errors or not info.any():
+        return _cholesky_ex(*write(out, (_cholesky("linalg.cholesky_ex", A, upper), tensor(info))))
+    failed = A.detach().triu() if upper else A.detach().tril()
+    return _cholesky_ex(*write(out, (failed, tensor(info))))
+
+
+class LinalgQr(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, mode: str) -> tuple[Tensor, Tensor]:
+        if mode == "r":
+            q, r = a.new_empty(0), tensor(np.linalg.qr(numbers(a), "r"))
+        else:
+            q, r = (tensor(x) for x in np.linalg.qr(numbers(a), mode))
+        ctx.mode = mode
+        ctx.save_for_backward(q, r)
+        return q, r
+
+    @staticmethod
+    def backward(ctx: Any, q_grad: Tensor, r_grad: Tensor) -> tuple[Tensor, None]:
+        q, r = ctx.saved_tensors
+        if ctx.mode == "r":
+            raise RuntimeError(
+                "linalg_qr_backward: The derivative of linalg.qr depends on Q, which is not computed when mode='r'. "
+                "Please use linalg.qr(A, mode='reduced') if you are going to require gradients"
+            )
+        m, n = q.shape[-2], r.shape[-1]
+        if ctx.mode == "complete" and m > n:
+            raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
+        if m >= n:
+            return _qr_vjp(q, r, q_grad, r_grad), None
+        # A = [X | Y], R = [U | V]: Y = Q V, and X = Q U is square
+        left, right = r[..., :m], r[..., m:]
+        g = r_grad[..., m:]
+        x_grad = _qr_vjp(q, left, q_grad + q @ right @ g.mT, r_grad[..., :m])
+        return rushlight.cat([x_grad, q @ g], -1), None
+
+
+def _qr_vjp(q: Tensor, r: Tensor, q_grad: Tensor, r_grad: Tensor) -> Tensor:
+    """(grad_Q + Q copyltu(M)) R^-T with M = R grad_Rᵀ - grad_Qᵀ Q, copyltu making the lower triangle symmetric."""
+    m = r @ r_grad.mT - q_grad.mT @ q
+    symmetric = m.tril() + m.tril(-1).mT
+    return solve_triangular(r.mT, q_grad + q @ symmetric, upper=False, left=False)
+
+
+def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
+    """Return Q with orthonormal columns and the upper triangular R with A = Q R.
+
+    ``mode``: "reduced" (Q of the shape of A where it is tall), "complete" (Q square), "r" (R alone).
+    """
+    check_matrix("linalg.qr", A)
+    if mode not in ("reduced", "r", "complete"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
+    return _qr(*write(out, LinalgQr.apply(A, mode)))
+
+
+class LinalgEigh(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, uplo: str) -> tuple[Tensor, Tensor]:
+        values, vectors = (tensor(x) for x in np.linalg.eigh(numbers(a), uplo))
+        ctx.save_for_backward(values, vectors)
+        return values, vectors
+
+    @staticmethod
+    def backward(ctx: Any, values_grad: Tensor, vectors_grad: Tensor) -> tuple[Tensor, None]:
+        values, v = ctx.saved_tensors
+        inner = rushlight.diag_embed(values_grad)
+        if bool((vectors_grad != 0).any()) or vectors_grad.requires_grad:
+            gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
+            gaps = gaps.masked_fill(rushlight.eye(values.shape[-1], dtype=rushlight.bool), float("inf"))
+            inner = inner + (v.mT @ vectors_grad) / gaps
+        result = v @ inner @ v.mT
+        return 0.5 * (result + result.mT), None  # one triangle stands for both
+
+
+def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
+    """Return the eigenvalues (ascending) and eigenvectors (columns) of symmetric A, of which one triangle is read."""
+    check_square("linalg.eigh", A)
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return _eigh(*write(out, LinalgEigh.apply(A, UPLO.upper())))
+
+
+def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
+    """Return the eigenvalues of symmetric A, ascending."""
+    return write(out, eigh(A, UPLO)[0])
+
+
+class LinalgSvd(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+        u, s, vh = (tensor(x) for x in np.linalg.svd(numbers(a), full))
+        ctx.save_for_backward(u, s, vh)
+        return u, s, vh
+
+    @staticmethod
+    def backward(ctx: Any, u_grad: Tensor, s_grad: Tensor, vh_grad: Tensor) -> tuple[Tensor, None]:
+        u, s, vh = ctx.saved_tensors
+        k = s.shape[-1]
+        extra = [g[..., k:] for g in (u_grad, vh_grad.mT)]
+        if any(bool((g != 0).any()) for g in extra):
+            raise RuntimeError(
+                "svd_backward: The singular vectors beyond the first min(m, n) of full_matrices=True have no derivative"
+            )
+        u, vh, u_grad, v_grad = u[..., :k], vh[..., :k, :], u_grad[..., :k], vh_grad[..., :k, :].mT
+        vectors = any(bool((g != 0).any()) or g.requires_grad for g in (u_grad, v_grad))
+        inner = rushlight.diag_embed(s_grad)
+        if not vectors:
+            return u @ inner @ vh, None
+        row, column = s.unsqueeze(-2), s.unsqueeze(-1)
+        gaps = (row - column) * (row + column)
+        gaps = gaps.masked_fill(rushlight.eye(k, dtype=rushlight.bool), float("inf"))
+        ug, vg = u.mT @ u_grad, vh @ v_grad
+        inner = inner + (ug - ug.mT) / gaps * row + column * ((vg - vg.mT) / gaps)
+        result = u @ inner @ vh
+        if u.shape[-2] > k:
+            result = result + ((u_grad - u @ ug) / s.unsqueeze(-2)) @ vh
+        if vh.shape[-1] > k:
+            result = result + (u / s.unsqueeze(-2)) @ (v_grad - vh.mT @ vg).mT
+        return result, None
+
+
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
+    """Return U, S, Vh with A = U diag(S) Vh: U and Vh orthogonal, S descending.
+
+    ``full_matrices``: U and Vh are square. The vectors' derivatives need distinct singular values that are not 0.
+    """
+    check_matrix("linalg.svd", A)
+    if driver is not None:
+        raise RuntimeError(f"torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs: {driver}")
+    return _svd(*write(out, LinalgSvd.apply(A, full_matrices)))
+
+
+def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
+    """Return the singular values, descending."""
+    return write(out, svd(A, False, driver=driver)[1])
+
+
+class LinalgPinv(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool) -> Tensor:
+        u, s, vh = np.linalg.svd(numbers(a), full_matrices=False, hermitian=hermitian)
+        greatest = s.max(-1, keepdims=True) if s.shape[-1] else s.sum(-1, keepdims=True)
+        limit = np.maximum(numbers(atol)[..., None], numbers(rtol)[..., None] * greatest)
+        inverse = np.divide(1, s, out=np.zeros_like(s), where=s > limit)
+        y = tensor(np.swapaxes(vh, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2)))
+        ctx.save_for_backward(a, y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        a, y = ctx.saved_tensors
+        g, yt = grad.mT, y.mT
+        outer, inner = g @ y, y @ g
+        result = -(yt @ grad @ yt)
+        result = result + (outer - a @ (y @ outer)) @ yt
+        result = result + yt @ (inner - (inner @ y) @ a)
+        return result, None, None, None
+
+
+def pinv(
+    A: Tensor,
+    rcond: float | Tensor | None = None,
+    hermitian: bool = False,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return the pseudo-inverse: singular values up to max(atol, rtol · greatest) count as 0."""
+    check_matrix("linalg.pinv", A)
+    share = rcond if rtol is None else rtol
+    if share is None:
+        share = 0.0 if atol is not None else max(A.shape[-2:]) * rushlight.finfo(A.dtype).eps
+    limits = [t if isinstance(t, Tensor) else rushlight.tensor(t or 0.0, dtype=A.dtype) for t in (atol, share)]
+    return write(out, LinalgPinv.apply(A, *limits, hermitian))
+
+
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
+    """Return the X that make A X - B smallest (and, of several, the smallest X), residuals, ranks, singular values.
+
+    ``driver`` "gels" takes A for one of full rank; others look at its singular values, which "gelsd" and "gelss" give.
+    """
+    check_matrix("torch.linalg.lstsq", A)
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    m, n = A.shape[-2:]
+    vector = A.dim() - 1 == B.dim() and A.shape[:-1] == B.shape
+    b = B.unsqueeze(-1) if vector else B
+    share = max(m, n) * rushlight.finfo(A.dtype).eps if rcond is None else rcond
+    with rushlight.no_grad():
+        values = svdvals(A)
+        greatest = values[..., :1] if values.shape[-1] else 0.0
+        rank = (values > greatest * share).sum(-1)
+    solution = pinv(A, share) @ b
+    full = m > n and bool((rank == n).all()) and driver in ("gels", "gelsd", "gelss", None)
+    residuals = (A @ solution - b).square().sum(-2) if full else solution.reshape(-1)[:0]
+    nothing = rushlight.empty(0, dtype=rushlight.int64)
+    return _lstsq(
+        solution.squeeze(-1) if vector else solution,
+        residuals.squeeze(-1) if vector and full else residuals,
+        nothing if driver == "gels" else rank,
+        values if driver in ("gelsd", "gelss") else A.new_empty(0),
+    )
+
+
+def geqrf(input: Tensor, *, out: Any = None) -> Any:
+    """Return QR in LAPACK's form: R above the diagonal, the reflectors' vectors below, and their factors tau."""
+    check_matrix("geqrf", input)
+    h, tau = np.linalg.qr(numbers(input), "raw")
+    return _geqrf(*write(out, (tensor(np.swapaxes(h, -1, -2)), tensor(tau))))
+
+
+def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return the first columns of the product of the reflectors I - tau v vᵀ, whose v stand below A's diagonal."""
+    check_matrix("linalg.householder_product", A)
+    m, n = A.shape[-2:]
+    if m < n:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
+    if tau.shape[-1] > n:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
+    if A.numel() == 0:
+        return write(out, A.clone())
+    vectors = A.tril(-1) + rushlight.eye(m, n, dtype=A.dtype)
+    q = rushlight.eye(m, n, dtype=A.dtype).expand(A.shape)
+    for i in range(tau.shape[-1] - 1, -1, -1):
+        v = vectors[..., i : i + 1]
+        q = q - tau[..., i, None, None] * (v @ (v.mT @ q))
+    return write(out, q)

@@ -1,0 +1,97 @@
+"""What the functions of linalg share: the checks of matrices, the way to NumPy's LAPACK and back, results with names."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+import rushlight
+from rushlight import Tensor
+
+__all__ = ["LinAlgError", "check_matrix", "check_square", "matrices_of", "named", "numbers", "tensor", "write"]
+
+
+class LinAlgError(RuntimeError):
+    """A factorization or a solution does not exist, or was not found."""
+
+
+_SCALARS = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long"}
+_HALVES = {"float16": "Half", "bfloat16": "BFloat16"}
+_COMPLEX = {"complex64": "ComplexFloat", "complex128": "ComplexDouble"}
+
+
+def check_floating(name: str, a: Tensor, low: bool = False) -> None:
+    """Refuse types that are not computed in: whole numbers, half precision (unless `low`), complex numbers."""
+    kind = str(a.dtype).removeprefix("torch.")
+    if kind in _SCALARS:
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {_SCALARS[kind]}")
+    if kind in _HALVES and not low:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {_HALVES[kind]}")
+    if kind in _COMPLEX:
+        raise NotImplementedError(f"\"{name.replace('.', '_')}\" not implemented for '{_COMPLEX[kind]}'")
+
+
+def check_matrix(name: str, a: Tensor, what: str = "A") -> None:
+    """Refuse what is not a matrix, or a batch of them, of float32 or float64."""
+    if a.dim() < 2:
+        raise RuntimeError(f"{name}: The input tensor {what} must have at least 2 dimensions.")
+    check_floating(name, a)
+
+
+def check_square(name: str, a: Tensor, what: str = "A") -> None:
+    """Refuse what is not a square matrix, or a batch of them, of float32 or float64."""
+    check_matrix(name, a, what)
+    rows, columns = a.shape[-2:]
+    if rows != columns:
+        raise RuntimeError(
+            f"{name}: {what} must be batches of square matrices, but they are {rows} by {columns} matrices"
+        )
+
+
+def numbers(a: Tensor) -> Any:
+    """The tensor's numbers as an array for reading."""
+    return a.detach().numpy()
+
+
+def matrices_of(a: Tensor) -> Any:
+    """The matrices of all batches as one array of three dimensions."""
+    return numbers(a).reshape(a.shape[:-2].numel(), *a.shape[-2:])
+
+
+def tensor(a: Any) -> Tensor:
+    """A tensor of an array's numbers."""
+    return rushlight.from_numpy(np.ascontiguousarray(a)).reshape(np.shape(a))
+
+
+def write(out: Any, result: Any) -> Any:
+    """`result`, or `out` with the result's numbers, where it was given: a tensor, or one per part of the result."""
+    if out is None:
+        return result
+    pairs = [(out, result)] if isinstance(result, Tensor) else list(zip(out, result, strict=True))
+    if rushlight.is_grad_enabled() and any(t.requires_grad for pair in pairs for t in pair):
+        raise RuntimeError(
+            "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+            "requires grad."
+        )
+    for target, part in pairs:
+        if not rushlight.can_cast(part.dtype, target.dtype):
+            raise RuntimeError(f"result type {part.dtype} can't be cast to the desired output type {target.dtype}")
+        if target.shape != part.shape:
+            target.resize_(part.shape)
+        target.copy_(part)
+    return out
+
+
+def named(name: str, fields: str) -> Any:
+    """The type of a result with several parts, printed as PyTorch prints them."""
+    parts = namedtuple(name, fields)  # type: ignore[misc]
+    parts.__module__ = "torch.return_types"
+    parts.__slots__ = ()
+
+    def show(self: Any) -> str:
+        return f"torch.return_types.{name}(\n" + ",\n".join([f"{f}={v!r}" for f, v in self._asdict().items()]) + ")"
+
+    parts.__repr__ = show  # type: ignore[method-assign]
+    return parts
