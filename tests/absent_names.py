@@ -13,7 +13,6 @@ ABSENT = {
 _DISPATCH = "functions do not dispatch __torch_function__"
 _COMPLEX = "complex arithmetic"
 FAILING = {
-    "test_demo.py::test_a_residual_network_reads_most_of_them_after_one_epoch": "67 % of the held-out digits, not 80 %",
     "test_layers_linear.py::test_what_needs_the_shape_is_refused": _DISPATCH,
     "test_parameter.py::test_what_needs_a_shape_is_refused[UninitializedParameter]": _DISPATCH,
     "test_parameter.py::test_what_needs_a_shape_is_refused[UninitializedBuffer]": _DISPATCH,

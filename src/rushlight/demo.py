@@ -25,6 +25,7 @@ DIGITS = Path(__file__).parent / "data" / "digits.npz"
 HELD_OUT = 360  # of 1,797 images
 SHOWN = 48  # of them
 BATCH = 32
+BOXES = 200  # in the picture of the graph: enough for each parameter to have its own, with its name
 NOISE = 0.1  # added to the pixels in training, so that the images cannot be learnt by heart
 
 
@@ -56,9 +57,7 @@ def _as_photographs(rows: torch.Tensor) -> torch.Tensor:
 
 COURSES = {
     "mlp": Course(_perceptron, lambda rows: rows, lambda parameters: optim.Adam(parameters, lr=2e-3), epochs=30),
-    "resnet18": Course(
-        _resnet18, _as_photographs, lambda parameters: optim.SGD(parameters, lr=0.02, momentum=0.9), epochs=3
-    ),
+    "resnet18": Course(_resnet18, _as_photographs, lambda parameters: optim.Adam(parameters, lr=1e-3), epochs=3),
 }
 
 
@@ -90,6 +89,8 @@ def train(course: Course, network: nn.Module, digits: Digits, epochs: int) -> di
     optimizer = course.optimizer(network.parameters())
     curves: dict[str, list[tuple[float, float]]] = {"training images": [], "held-out images": []}
     steps = math.ceil(len(digits.training) / BATCH)
+    # to smaller and smaller steps: the running statistics of normalisation have to catch up with the weights
+    schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * steps)
     with tqdm(total=epochs * steps, desc="training", unit="batch") as progress:
         for epoch in range(1, epochs + 1):
             losses = []
@@ -100,6 +101,7 @@ def train(course: Course, network: nn.Module, digits: Digits, epochs: int) -> di
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
+                schedule.step()
                 losses.append(loss.item())
                 progress.update()
             read, held_out_loss = examine(course, network, digits)
@@ -128,7 +130,7 @@ def pictures(course: Course, network: nn.Module, digits: Digits, read: torch.Ten
     wrong = [answer != label for answer, label in zip(answers, digits.labels[shown].tolist(), strict=True)]
     images = digits.images[shown].reshape(-1, 8, 8).tolist()
     loss = F.cross_entropy(network(course.view(digits.images[:BATCH])), digits.labels[:BATCH])
-    graph = draw(loss, [*network.named_parameters(), ("loss", loss)])
+    graph = draw(loss, [*network.named_parameters(), ("loss", loss)], max_boxes=BOXES)
     return gallery(images, [str(answer) for answer in answers], wrong, "Held-out images, as read"), graph
 
 

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import sys
 
 import pytest
 
@@ -300,6 +301,10 @@ def test_a_misfitting_input_is_reported_with_the_layer():
         ("nn.GroupNorm(2, 4)", (2, 6), "(N, 4, *)"),
         ("nn.RMSNorm(3)", (2, 2), "(*, 3)"),
         ("nn.Bilinear(3, 3, 2)", (2, 2), "(*, 3)"),
+        ("nn.LSTM(3, 4)", (2, 2, 5), "(T, N, 3) or (T, 3)"),
+        ("nn.GRU(3, 4, batch_first=True)", (2, 5), "(N, T, 3) or (T, 3)"),
+        ("nn.RNNCell(3, 4)", (2, 5), "(N, 3) or (3,)"),
+        ("nn.PReLU(num_parameters=3)", (2, 5), "(N, 3, *)"),
     ],
 )
 def test_every_layer_says_what_it_expects(layer, shape, expected):
@@ -308,6 +313,21 @@ def test_every_layer_says_what_it_expects(layer, shape, expected):
     with pytest.raises((RuntimeError, ValueError)) as caught:
         layer(*arguments)
     assert f"{layer} expected an input of shape {expected}, found {shape}" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["MSELoss", "L1Loss", "HuberLoss", "KLDivLoss", "BCELoss", "SoftMarginLoss"])
+def test_every_loss_says_what_it_expects(name):
+    with pytest.raises((RuntimeError, ValueError)) as caught:
+        getattr(nn, name)()(torch.ones(2, 3), torch.ones(2, 4))
+    assert str(caught.value).endswith(f"{name}() expected input and target of one shape, found (2, 3) and (2, 4)")
+
+
+@pytest.mark.parametrize("name", ["CrossEntropyLoss", "NLLLoss", "MultiMarginLoss"])
+def test_losses_of_classes_say_what_they_expect(name):
+    expected = "expected an input of shape (N, C, *) and a target of shape (N, *), found (2, 3) and (3,)"
+    with pytest.raises((RuntimeError, ValueError)) as caught:
+        getattr(nn, name)()(torch.ones(2, 3), torch.zeros(3).long())
+    assert str(caught.value).endswith(f"{name}() {expected}")
 
 
 def test_errors_about_something_else_are_left_alone():
@@ -487,3 +507,26 @@ def test_consume_prefix():
     assert sorted(state) == ["bias", "other", "weight"]
     assert set(state._metadata) == {""}
     nn.Linear(1, 1).load_state_dict(state, strict=False)
+
+
+def test_a_call_without_hooks_runs_no_python_but_forward():
+    """What holds the cost of a call: frames are counted, not time."""
+
+    class Same(nn.Module):
+        def forward(self, x):
+            return x
+
+    def frames(call):
+        seen = []
+        sys.setprofile(lambda frame, event, arg: seen.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+        return seen
+
+    module, x = Same(), torch.ones(1)
+    assert frames(lambda: module(x)) == ["<lambda>", "forward"]
+    assert frames(lambda: nn.Sequential.__call__(nn.ReLU(), x)).count("_call_impl") == 0
+    module.register_forward_hook(lambda *_: None)
+    assert "_call_impl" in frames(lambda: module(x))

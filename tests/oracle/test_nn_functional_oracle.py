@@ -301,7 +301,7 @@ def failure(package, call):
 
 def plain(message):
     """A message without what a layer adds, without the packages' own names, in single spaces."""
-    first = re.split(r"\n(?=\w+\(.*expected an input of shape)", message)[0]
+    first = re.split(r"\n(?=\w+\(.*expected )", message)[0]
     return " ".join(first.split()).replace("_out()", "()")
 
 

@@ -15,6 +15,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     `mode` "constant" adds `value` (0 by default) in any dimension; "reflect" mirrors at the edge without repeating it,
     "replicate" repeats the edge, "circular" continues at the other side. These three pad the last one to three
     dimensions and leave one or two before them, and take no `value`. Negative padding cuts. Padding that does not fit
-    the input raises RuntimeError, an unknown mode or number of dimensions NotImplementedError.
+    the input raises RuntimeError, a single int TypeError, an unknown mode or number of dimensions NotImplementedError.
     """
+    if pad.__class__ is int:
+        raise TypeError("pad(): argument 'pad' (position 2) must be tuple of ints, not int")
     return _C._nn.pad(input, pad, mode, value)

@@ -354,6 +354,9 @@ class PReLU(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
 
+    def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
+        return () if self.num_parameters == 1 else (("N", self.num_parameters, ...),)
+
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
 

@@ -94,6 +94,10 @@ class MultiheadAttention(Module):
             if one_more is not None:
                 xavier_normal_(one_more)
 
+    def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
+        batched = ("N", "L", self.embed_dim) if self.batch_first else ("L", "N", self.embed_dim)
+        return batched, ("L", self.embed_dim)
+
     def forward(
         self,
         query: Tensor,

@@ -19,6 +19,9 @@ class PairwiseDistance(Module):
         self.eps = eps
         self.keepdim = keepdim
 
+    def _operands_fit(self, shapes: list[tuple[int, ...]]) -> str:
+        return "two inputs of one shape" if shapes[0] != shapes[1] else ""
+
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
@@ -30,6 +33,9 @@ class CosineSimilarity(Module):
         super().__init__()
         self.dim = dim
         self.eps = eps
+
+    def _operands_fit(self, shapes: list[tuple[int, ...]]) -> str:
+        return "two inputs of one shape" if shapes[0] != shapes[1] else ""
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

@@ -55,6 +55,18 @@ class _Loss(Module):
             reduction = _reduction.legacy_get_string(size_average, reduce)
         self.reduction = reduction
 
+    def _operands_fit(self, shapes: list[tuple[int, ...]]) -> str:
+        return "input and target of one shape" if shapes[0] != shapes[1] else ""
+
+
+class _ClassLoss:
+    """What losses share whose target is a class for each sample, or place."""
+
+    def _operands_fit(self, shapes: list[tuple[int, ...]]) -> str:
+        input, target = shapes[:2]
+        fits = target in (input[:1] + input[2:], input) or (len(input) == 1 and target == ())
+        return "" if fits else "an input of shape (N, C, *) and a target of shape (N, *)"
+
 
 class _WeightedLoss(_Loss):
     """A loss with a weight for each class, or element, as its buffer ``weight``."""
@@ -131,7 +143,7 @@ class KLDivLoss(_Loss):
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
-class NLLLoss(_WeightedLoss):
+class NLLLoss(_ClassLoss, _WeightedLoss):
     """Minus the log-probability of the target class: input ``(N, C, *d)`` or ``(C,)``, target ``(N, *d)`` or ``()``."""
 
     def __init__(
@@ -161,7 +173,7 @@ class NLLLoss2d(NLLLoss):
         super().__init__(*args, **kwargs)
 
 
-class CrossEntropyLoss(_WeightedLoss):
+class CrossEntropyLoss(_ClassLoss, _WeightedLoss):
     """Cross entropy of logits ``(N, C, *d)`` or ``(C,)`` with class indices ``(N, *d)`` or with probabilities."""
 
     def __init__(
@@ -183,7 +195,7 @@ class CrossEntropyLoss(_WeightedLoss):
         )
 
 
-class LinearCrossEntropyLoss(_WeightedLoss):
+class LinearCrossEntropyLoss(_ClassLoss, _WeightedLoss):
     """A linear layer from ``(N, in_features)`` to ``(N, num_classes, *out_features)`` logits and their cross entropy.
 
     The layer's weight is stored flat, ``(num_classes · prod(out_features), in_features)``, as is its bias.
@@ -358,7 +370,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
-class MultiMarginLoss(_WeightedLoss):
+class MultiMarginLoss(_ClassLoss, _WeightedLoss):
     """How far the label's score fails to exceed those of the other classes by `margin`, to the power `p` (1 or 2)."""
 
     def __init__(
@@ -465,6 +477,9 @@ class CTCLoss(_Loss):
         super().__init__(reduction=reduction)
         self.blank = blank
         self.zero_infinity = zero_infinity
+
+    def _operands_fit(self, shapes: list[tuple[int, ...]]) -> str:
+        return ""  # the errors of the function say all
 
     def forward(
         self,

@@ -131,19 +131,25 @@ class Module(Stateful):
         """
         return ()
 
+    def _operands_fit(self, shapes: list[tuple[int, ...]]) -> str:
+        """What a layer of several operands expects of their shapes, where these are none of it; else nothing."""
+        return ""
+
     def _explain(self, error: Exception, args: tuple[Any, ...]) -> None:
-        """Where the input's shape is not one of `_input_shapes`, add the layer and both shapes to `error`."""
-        expected = self._input_shapes()
-        if not expected or not args or not isinstance(args[0], Tensor):
+        """Where the operands' shapes are not what the layer expects, add the layer and both to `error`."""
+        found = [tuple(x.shape) for x in args if isinstance(x, Tensor)]
+        if not found or not isinstance(args[0], Tensor):
             return
-        found = tuple(args[0].shape)
-        if any(_fits(found, shape) for shape in expected):
-            return
-        shapes = " or ".join(
-            "(" + ", ".join("*" if size is ... else str(size) for size in shape) + ")" for shape in expected
-        )
-        message = f"{error}\n{self._get_name()}({self.extra_repr()}) expected an input of shape {shapes}, found {found}"
-        error.args = (message, *error.args[1:])
+        shapes, expected = self._input_shapes(), ""
+        if shapes and not any(_fits(found[0], shape) for shape in shapes):
+            expected = "an input of shape " + " or ".join(map(_shown, shapes))
+            del found[1:]
+        elif len(found) > 1:
+            expected = self._operands_fit(found)
+        if expected:
+            layer = f"{self._get_name()}({self.extra_repr()})"
+            message = f"{error}\n{layer} expected {expected}, found {' and '.join(map(str, found))}"
+            error.args = (message, *error.args[1:])
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Not available: rushlight runs eagerly."""
@@ -309,6 +315,12 @@ class Module(Stateful):
         if len(lines) <= 1 and not children:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+def _shown(shape: tuple[Any, ...]) -> str:
+    """A pattern of `Module._input_shapes`, for people."""
+    sizes = ", ".join("*" if size is ... else str(size) for size in shape)
+    return f"({sizes},)" if len(shape) == 1 and shape[0] is not ... else f"({sizes})"
 
 
 def _fits(found: tuple[int, ...], shape: tuple[Any, ...]) -> bool:

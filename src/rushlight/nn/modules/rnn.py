@@ -247,6 +247,10 @@ class RNNBase(Module):
         hidden = self.permute_hidden(last[0] if len(last) == 1 else tuple(last), unsorted_indices)
         return PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices), hidden
 
+    def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
+        batched = ("N", "T", self.input_size) if self.batch_first else ("T", "N", self.input_size)
+        return batched, ("T", self.input_size)
+
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
         defaults = {
@@ -394,6 +398,9 @@ class RNNCellBase(Module):
             hx = hx.unsqueeze(0)
         result: Tensor = function(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
         return result if batched else result.squeeze(0)
+
+    def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
+        return ("N", self.input_size), (self.input_size,)
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
