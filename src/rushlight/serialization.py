@@ -14,7 +14,7 @@ import warnings
 from enum import Enum
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
-from .io.atomic_file import ReplacingOutput, atomic_output
+from .io.atomic_file import ReplacingOutput, atomic_output, get_sync_options, set_sync_options
 from .io.inspect import UnknownGlobals
 from .io.legacy_checkpoint import LegacyCheckpoint, LegacyStorages, pickle_for_legacy, write_legacy
 from .io.location import default_restore_location, location_tag, register_package, restorer
@@ -43,6 +43,7 @@ __all__ = [
     "get_default_load_endianness",
     "get_default_mmap_options",
     "get_safe_globals",
+    "get_sync_options",
     "get_unsafe_globals_in_checkpoint",
     "load",
     "location_tag",
@@ -52,6 +53,7 @@ __all__ = [
     "set_crc32_options",
     "set_default_load_endianness",
     "set_default_mmap_options",
+    "set_sync_options",
 ]
 
 DEFAULT_PROTOCOL = 2
@@ -137,7 +139,7 @@ def save(
     """Save ``obj`` to a path or to an object with ``write``, in a format that PyTorch reads.
 
     Tensors that share memory share it in the file. A path is written atomically: the old file stays until the new
-    one is whole and on the disk.
+    one is whole (and on the disk, with `set_sync_options`).
 
     Raises ``RuntimeError`` when the file cannot be written or ``obj`` holds tensors that view the same memory with
     different dtypes, ``AttributeError`` when ``f`` is neither path nor file, and whatever pickling ``obj`` raises; in

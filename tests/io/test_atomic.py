@@ -4,11 +4,20 @@ import errno
 import os
 import signal
 import stat
+import threading
 
 import pytest
 
 import rushlight as torch
 from rushlight.io import atomic_file
+
+
+@pytest.fixture
+def synced():
+    """Files that wait for the disk."""
+    torch.serialization.set_sync_options(True)
+    yield
+    torch.serialization.set_sync_options(False)
 
 
 def leftovers(folder):
@@ -88,14 +97,19 @@ def test_a_disk_that_fills_up_when_space_is_claimed(tmp_path, monkeypatch):
 def test_large_files_claim_their_space_and_come_back(tmp_path, monkeypatch):
     """What is done for large files only, done for a small one."""
     monkeypatch.setattr(atomic_file, "LARGE", 1000)
-    value = [torch.arange(1000.0), torch.arange(5000)]
-    torch.save(value, tmp_path / "m.pt")
-    loaded = torch.load(tmp_path / "m.pt")
-    assert [a.tolist() for a in loaded] == [a.tolist() for a in value]
-    assert (tmp_path / "m.pt").stat().st_size < 60_000
+    before = len(os.listdir("/proc/self/fd"))
+    for value in ([torch.arange(1000.0), torch.arange(5000)], [torch.arange(5000), torch.arange(1000.0)]):
+        torch.save(value, tmp_path / "m.pt")
+        loaded = torch.load(tmp_path / "m.pt")
+        assert [a.tolist() for a in loaded] == [a.tolist() for a in value]
+        assert (tmp_path / "m.pt").stat().st_size < 60_000
+    for thread in threading.enumerate():
+        if thread.name == "free old file":
+            thread.join()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_without_unnamed_files(tmp_path, monkeypatch):
+def test_without_unnamed_files(tmp_path, monkeypatch, synced):
     """Systems without files that have no name write to one with a name, and remove it after an error."""
     monkeypatch.setattr(atomic_file, "_open_unnamed", lambda folder: None)
     path = tmp_path / "m.pt"
@@ -107,6 +121,29 @@ def test_without_unnamed_files(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert torch.load(path) == [1]
     assert leftovers(tmp_path) == ["m.pt"]
+
+
+def test_waiting_for_the_disk(tmp_path, monkeypatch, synced):
+    """The file is on the disk before it takes the old one's place, and its name afterwards."""
+    calls = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(
+        atomic_file.os, "fsync", lambda fd: calls.append(stat.S_ISDIR(os.fstat(fd).st_mode)) or fsync(fd)
+    )
+    monkeypatch.setattr(atomic_file.os, "replace", lambda a, b: calls.append("replace") or replace(a, b))
+    assert torch.serialization.get_sync_options()
+    torch.save([1], tmp_path / "m.pt")
+    assert calls == [False, "replace", True]
+    calls.clear()
+    safetensors = pytest.importorskip("rushlight.io.safetensors")
+    pytest.importorskip("safetensors", reason="the package that writes the format")
+    safetensors.save_file({"a": torch.ones(2)}, tmp_path / "m.safetensors")
+    assert calls == [False, "replace", True]
+    torch.serialization.set_sync_options(False)
+    calls.clear()
+    torch.save([2], tmp_path / "m.pt")
+    assert calls == ["replace"]
+    assert torch.load(tmp_path / "m.pt") == [2]
 
 
 def test_an_error_while_pickling_touches_nothing(tmp_path):
@@ -172,8 +209,10 @@ def save_and_be_killed(path, moment):
     torch.save({"new": torch.arange(100)}, path)
 
 
-def test_a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new(tmp_path):
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new(tmp_path, monkeypatch, waits):
     """The process is killed at each of its calls of the operating system in turn: the file is always whole."""
+    monkeypatch.setattr(atomic_file._Options, "sync_to_disk", waits)
     path, outcomes = tmp_path / "m.pt", []
     for moment in range(1, 100):
         torch.save({"old": torch.arange(50)}, path)

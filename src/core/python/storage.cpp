@@ -1,6 +1,7 @@
 // UntypedStorage: the bytes behind tensors, with the buffer protocol.
 #include <memory>
 
+#include "kernels/checksum.h"
 #include "python/python.h"
 
 namespace rushlight::python {
@@ -202,7 +203,24 @@ PyObject* from_buffer(PyObject*, PyObject* args) {
     return wrap_storage(storage.get());
   });
 }
+
+/// _crc32(buffer, crc): the interpreter goes on meanwhile.
+PyObject* checksum(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    Py_buffer view;
+    unsigned int crc = 0;
+    if (!PyArg_ParseTuple(args, "y*|I", &view, &crc)) return nullptr;
+    Py_BEGIN_ALLOW_THREADS;
+    crc = crc32(crc, static_cast<const std::byte*>(view.buf), std::size_t(view.len));
+    Py_END_ALLOW_THREADS;
+    PyBuffer_Release(&view);
+    return PyLong_FromUnsignedLong(crc);
+  });
+}
+
 PyMethodDef module_methods[] = {
+    {"_crc32", checksum, METH_VARARGS,
+     "_crc32(buffer, crc=0): the CRC-32 of bytes, or of more bytes after those of crc."},
     {"_storage_from_buffer", from_buffer, METH_VARARGS,
      "_storage_from_buffer(buffer, shared=False): a storage over the memory of a writable buffer."},
     {nullptr, nullptr, 0, nullptr}};

@@ -6,14 +6,34 @@ import contextlib
 import errno
 import os
 import stat
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from concurrent.futures import Future, ThreadPoolExecutor
 
 WRITE_LIMIT = 1 << 30  # one write call takes less than 2 GiB on every system
-LARGE = 1 << 26  # what is claimed in advance, and sent to the disk before the end
+LARGE = 1 << 26  # from here on, space is claimed in advance and freed in the background
+
+
+class _Options:
+    """What the functions below set for the whole process."""
+
+    sync_to_disk = False
+
+
+def get_sync_options() -> bool:
+    """Whether writing a file waits until the disk has it."""
+    return _Options.sync_to_disk
+
+
+def set_sync_options(sync_to_disk: bool) -> None:
+    """Choose whether writing a file waits until the disk has it, before it takes the old one's place.
+
+    Without, the default as in PyTorch, a file outlives the process at any moment, but a machine that loses its power
+    within seconds of the writing may lose it, on some file systems with the file that it replaced.
+    """
+    _Options.sync_to_disk = sync_to_disk
 
 
 class Output:
@@ -31,20 +51,14 @@ class Output:
 
 
 class ReplacingOutput(Output):
-    """The output into a file that is to take another's place once it is on the disk.
-
-    Large files claim their space in advance and start on their way to the disk while they are written: measured, this
-    halves the time until they are safe there.
-    """
+    """The output into a file that is to take another's place once it is complete."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor)
-        self._written = self._reserved = self._unsynced = 0
-        self._executor: ThreadPoolExecutor | None = None
-        self._syncs: list[Future[None]] = []
+        self._written = self._reserved = 0
 
     def reserve(self, nbytes: int) -> None:
-        """Claim disk space for a large output, so that a full disk is noticed before anything is written."""
+        """Claim disk space for a large output: a full disk is noticed before anything is written, and writing is faster."""
         if nbytes < LARGE or not hasattr(os, "posix_fallocate"):
             return
         try:
@@ -58,42 +72,24 @@ class ReplacingOutput(Output):
     def write(self, data: Any) -> int:
         done = super().write(data)
         self._written += done
-        self._unsynced += done
-        if self._unsynced >= LARGE:
-            self._sync_early()
         return done
 
-    def _sync_early(self) -> None:
-        if self._executor is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._executor = ThreadPoolExecutor(1, "sync")
-        if all(sync.done() for sync in self._syncs):
-            self._syncs.append(self._executor.submit(os.fsync, self._descriptor))
-            self._unsynced = 0
-
-    def sync(self) -> None:
-        """Wait until everything is on the disk."""
+    def finish(self) -> None:
+        """Give back space that was claimed and not used, and wait for the disk if that is asked for."""
         if self._reserved > self._written:
             os.ftruncate(self._descriptor, self._written)
-        for sync in self._syncs:
-            sync.result()  # an error is reported to one call only
-        os.fsync(self._descriptor)
-
-    def close(self) -> None:
-        if self._executor is not None:
-            self._executor.shutdown()
-        os.close(self._descriptor)
+        if _Options.sync_to_disk:
+            os.fsync(self._descriptor)
 
 
 @contextlib.contextmanager
 def atomic_output(path: str | os.PathLike[str]) -> Iterator[Output]:
     """An output that becomes the file ``path`` when the block ends, and leaves no trace when it does not.
 
-    The bytes go to a file beside ``path``, reach the disk, and take the old file's place in one step: after a crash at
-    any moment there is either the whole old file or the whole new one. On Linux the new file has no name until it is
-    complete, so even a killed process leaves nothing behind. Links are followed, permissions kept; a path that is
-    not a regular file (a pipe, a device) is written directly.
+    The bytes go to a file beside ``path``, which takes the old file's place in one step: whenever the process ends,
+    there is either the whole old file or the whole new one (see `set_sync_options` for machines that lose their
+    power). On Linux the new file has no name until it is complete, so even a killed process leaves nothing behind.
+    Links are followed, permissions kept; a path that is not a regular file (a pipe, a device) is written directly.
 
     Raises ``RuntimeError`` when the file cannot be opened or written, as ``torch.save`` does.
     """
@@ -127,19 +123,41 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[str]:
     temporary = _temporary_name(target)
     try:
         yield temporary
-        descriptor = os.open(temporary, os.O_RDONLY)
-        try:
-            if os.path.exists(target):
-                os.fchmod(descriptor, stat.S_IMODE(os.stat(target).st_mode))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.replace(temporary, target)
+        if os.path.exists(target):
+            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        if _Options.sync_to_disk:
+            _sync(temporary)
+        _replace(temporary, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
-    _sync_folder(os.path.dirname(target))
+    _sync_name(os.path.dirname(target))
+
+
+def _replace(temporary: str, target: str) -> None:
+    """Give ``target`` to the file ``temporary``.
+
+    The system takes as long to free a large file as to write it. Whoever holds the old file open delays that: here a
+    thread, which lets go of it while the program goes on.
+    """
+    old = _open_if_large(target)
+    try:
+        os.replace(temporary, target)
+    finally:
+        if old is not None:
+            threading.Thread(target=os.close, args=(old,), name="free old file").start()
+
+
+def _open_if_large(path: str) -> int | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # there is no old file, or none that may be read
+        return None
+    if os.fstat(descriptor).st_size >= LARGE:
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _temporary_name(target: str) -> str:
@@ -160,16 +178,16 @@ def _replacement(target: str, folder: str, mode: int | None) -> Iterator[Replaci
         yield output
         if mode is not None:
             os.fchmod(descriptor, stat.S_IMODE(mode))
-        output.sync()
+        output.finish()
         if not named:
             # Naming a directory makes Python call linkat, which follows the link in /proc to the file itself.
             os.link(f"/proc/self/fd/{descriptor}", temporary, src_dir_fd=descriptor, follow_symlinks=True)
             named = True
-        os.replace(temporary, target)
+        _replace(temporary, target)
         named = False
-        _sync_folder(folder)
+        _sync_name(folder)
     finally:
-        output.close()
+        os.close(descriptor)
         if named:
             os.unlink(temporary)
 
@@ -184,11 +202,17 @@ def _open_unnamed(folder: str) -> int | None:
         return None
 
 
-def _sync_folder(folder: str) -> None:
-    """Let the new name reach the disk too; some file systems cannot, and the file is whole either way."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: str) -> None:
+    """Wait until the disk has what ``path`` names."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):
-            os.fsync(descriptor)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _sync_name(folder: str) -> None:
+    """Wait for the new name too, if that is asked for; some file systems cannot, and the file is whole either way."""
+    if _Options.sync_to_disk:
+        with contextlib.suppress(OSError):
+            _sync(folder)

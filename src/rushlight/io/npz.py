@@ -74,7 +74,7 @@ def load_file(filename: str | os.PathLike[str]) -> dict[str, rushlight.Tensor]:
 def _load(reader: ZipReader, header: ArrayHeader) -> rushlight.Tensor:
     info = header.info
     storage = memory.allocate(info.nbytes)
-    reader.read_into(header.record, memoryview(bytearray(header.length)), memory.as_bytes(storage))()
+    reader.read_into(header.record, memoryview(bytearray(header.length)), memory.as_bytes(storage))
     if header.byteorder != sys.byteorder:
         memory.swap_bytes(storage, item_width(info.dtype))
     shape = info.shape[::-1] if header.fortran_order else info.shape

@@ -11,7 +11,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from . import memory, zip_format
-from .checksum import Checksums
 from .pickler import CheckpointPickler, Name, StorageReference
 from .torch_names import ITEM_SIZES, item_width
 from .unpickler import Unpickler
@@ -56,29 +55,22 @@ def write_zip(
     byteorder_record: bool,
 ) -> None:
     """Write a pickle and its storages, straight from their memory, as an archive."""
-    views = {key: memory.as_bytes(reference.storage) for key, reference in storages.items()}
-    writer = ZipWriter(write)
-    with Checksums() as background:
-        crcs = {key: background.submit(view) if checksums else _no_checksum for key, view in views.items()}
+    writer = ZipWriter(write, checksums=checksums)
 
-        def add(name: str, data: bytes) -> None:
-            writer.add(f"{folder}/{name}", data, crc=None if checksums else 0)
+    def add(name: str, data: bytes | memoryview) -> None:
+        writer.add(f"{folder}/{name}", data)
 
-        add("data.pkl", pickled)
-        add(".format_version", b"1")
-        add(".storage_alignment", str(ALIGNMENT).encode())
-        if byteorder_record:
-            add("byteorder", sys.byteorder.encode())
-        for key, view in views.items():
-            writer.add(f"{folder}/data/{key}", view, crc=crcs[key]())
-        add("version", VERSION.encode())
-        # PyTorch's identifier has forty digits too: of the names, then of the contents.
-        add(".data/serialization_id", f"{len(storages):020d}{writer.checksum_of_all:020d}".encode())
-        writer.close()
-
-
-def _no_checksum() -> int:
-    return 0
+    add("data.pkl", pickled)
+    add(".format_version", b"1")
+    add(".storage_alignment", str(ALIGNMENT).encode())
+    if byteorder_record:
+        add("byteorder", sys.byteorder.encode())
+    for key, reference in storages.items():
+        add(f"data/{key}", memory.as_bytes(reference.storage))
+    add("version", VERSION.encode())
+    # PyTorch's identifier has forty digits too: of the names, then of the contents.
+    add(".data/serialization_id", f"{len(storages):020d}{writer.checksum_of_all:020d}".encode())
+    writer.close()
 
 
 class ZipCheckpoint:
@@ -145,15 +137,13 @@ class ZipCheckpoint:
 class ZipStorages:
     """Loads the storages of a checkpoint, each once, into memory of their own or out of a mapping of the file.
 
-    A context: checksums are compared at its end, after which it holds on to no storage.
+    A context, after which it holds on to no storage, whoever still refers to it.
     """
 
     def __init__(self, checkpoint: ZipCheckpoint, restore: Restorer, mapping: mmap.mmap | None) -> None:
         self._checkpoint = checkpoint
         self._restore = restore
         self._mapping = mapping
-        self._checksums = Checksums()
-        self._unverified: list[Callable[[], None]] = []
         self._loaded: dict[str, Any] = {}
 
     def __enter__(self) -> ZipStorages:
@@ -162,11 +152,7 @@ class ZipStorages:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        unverified, self._unverified, self._loaded = self._unverified, [], {}
-        with self._checksums:
-            # From the end, to meet the thread that works through them from the beginning.
-            for verify in reversed(unverified) if error is None else ():
-                verify()
+        self._loaded = {}
 
     def load(self, storage_type: StorageType, key: str, tag: str, numel: int, rest: Any) -> Any:
         storage = self._loaded.get(key)
@@ -188,10 +174,7 @@ class ZipStorages:
             if offset % width == 0:
                 return memory.from_buffer(self._mapping, offset, record.size)
         storage = memory.allocate(record.size)
-        verify = reader.read_into(record, memory.as_bytes(storage), checksums=self._checksums)
+        reader.read_into(record, memory.as_bytes(storage))
         if foreign:
-            verify()
             memory.swap_bytes(storage, width)
-        else:
-            self._unverified.append(verify)
         return storage

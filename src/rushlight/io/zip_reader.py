@@ -6,10 +6,10 @@ import zlib
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from . import zip_format as fmt
-from .checksum import Checksums
+from .checksum import crc32, extended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from .source import Source
 
@@ -85,7 +85,7 @@ class ZipReader:
     def read(self, record: Record) -> bytes:
         """The record's data."""
         data = bytearray(record.size)
-        self.read_into(record, memoryview(data))()
+        self.read_into(record, memoryview(data))
         return bytes(data)
 
     def peek(self, record: Record, count: int) -> bytes:
@@ -95,29 +95,33 @@ class ZipReader:
             return self.source.read_at(begin, min(count, record.size))
         return next(self._inflate(record, begin, count), b"")
 
-    def read_into(self, record: Record, *views: memoryview, checksums: Checksums | None = None) -> Callable[[], None]:
-        """Fill ``views``, together as long as the record, with the record's data.
+    def read_into(self, record: Record, *views: memoryview) -> None:
+        """Fill ``views``, together as long as the record, with the record's data, and compare the checksum.
 
-        Returns a function that compares the checksum, which ``checksums`` computes in the background. A checksum of
-        zero counts as not recorded: writers that were told not to compute any leave it so.
+        A checksum of zero counts as not recorded: writers that were told not to compute any leave it so.
         """
         position = self.data_offset(record)
-        if record.method == fmt.STORED:
-            for view in views:
-                if self.source.read_into(position, view) != len(view):
+        fill = self._fill if record.method == fmt.STORED else self._fill_inflated
+        crc = fill(record, position, views)
+        if record.crc not in (0, crc):
+            self.fail(f"record {record.name!r} has checksum {crc:08x}, expected {record.crc:08x}")
+
+    def _fill(self, record: Record, position: int, views: Sequence[memoryview]) -> int:
+        """Read a stored record in pieces, each of which is summed while the cache still has it; gives the checksum."""
+        crc = 0
+        for view in views:
+            for at in range(0, len(view), CHUNK):
+                piece = view[at : at + CHUNK]
+                if self.source.read_into(position, piece) != len(piece):
                     self.fail(f"record {record.name!r} ends early")
-                position += len(view)
-        else:
-            _scatter(self._inflate(record, position), views)
-        if record.crc == 0:
-            return lambda: None
-        found = (checksums or Checksums()).submit(*views)
+                position += len(piece)
+                if record.crc:
+                    crc = extended(crc, piece)
+        return crc
 
-        def verify() -> None:
-            if (crc := found()) != record.crc:
-                self.fail(f"record {record.name!r} has checksum {crc:08x}, expected {record.crc:08x}")
-
-        return verify
+    def _fill_inflated(self, record: Record, position: int, views: Sequence[memoryview]) -> int:
+        _scatter(self._inflate(record, position), views)
+        return crc32(*views)
 
     def _inflate(self, record: Record, begin: int, chunk: int = CHUNK) -> Iterator[bytes]:
         """The data of a compressed record in pieces, exactly as much as the directory promised."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING, Any
 
 from . import zip_format as fmt
-from .checksum import crc32
+from .checksum import crc32, extended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,24 +19,23 @@ VERSION_ZIP64 = 45
 class ZipWriter:
     """A zip archive written front to back, so that anything that has ``write`` can receive it.
 
-    Sizes and offsets from 4 GiB on go into zip64 fields; smaller archives have none.
+    Sizes and offsets from 4 GiB on go into zip64 fields; smaller archives have none. Without ``checksums`` those are
+    zero, which other tools may refuse.
     """
 
-    def __init__(self, write: Callable[[Any], object]) -> None:
+    def __init__(self, write: Callable[[Any], object], *, checksums: bool = True) -> None:
         self._write = write
+        self._checksums = checksums
         self._position = 0
         self._central: list[bytes] = []
         self.checksum_of_all = 0
 
-    def add(self, name: str, *data: bytes | memoryview, crc: int | None = None) -> None:
-        """Append the record ``name`` holding the parts of ``data``, whose bytes are written from where they are.
-
-        ``crc`` is their checksum if it is known, or zero for none.
-        """
+    def add(self, name: str, *data: bytes | memoryview) -> None:
+        """Append the record ``name`` holding the parts of ``data``, whose bytes are written from where they are."""
         raw_name = name.encode()
         size = sum(map(len, data))
-        crc = crc32(*data) if crc is None else crc
-        self.checksum_of_all = zlib.crc32(crc.to_bytes(4, "little") + raw_name, self.checksum_of_all)
+        crc = crc32(*data) if self._checksums else 0
+        self.checksum_of_all = extended(self.checksum_of_all, crc.to_bytes(4, "little") + raw_name)
         offset = self._position
         local_extra = _zip64_extra(size, size) if size >= fmt.LIMIT32 else b""
         begin = offset + fmt.LOCAL_HEADER.size + len(raw_name) + len(local_extra) + fmt.EXTRA_FIELD.size
