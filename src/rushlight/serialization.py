@@ -217,8 +217,8 @@ def load(
 
     Raises ``RuntimeError`` for a damaged archive, a storage that is missing or too small or a device that is not
     here, ``NotImplementedError`` for tensors of a kind that is not here, ``pickle.UnpicklingError`` for a pickle that
-    is invalid or mentions a class that is not allowed, ``EOFError`` for one that ends early, and ``OSError`` for a
-    file that cannot be opened; each names the file.
+    is invalid or mentions a class that is not allowed, ``EOFError`` for one that ends early, ``ValueError`` for an
+    unknown order of bytes, and ``OSError`` for a file that cannot be opened; each names the file.
     """
     encoding = _check_load_arguments(pickle_module, weights_only, pickle_load_args)
     advice = _NEVER_EXECUTED if weights_only is False else _CHECKPOINT_ADVICE

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import pathlib
+import resource
 import signal
 import stat
 import threading
@@ -9,7 +11,7 @@ import threading
 import pytest
 
 import rushlight as torch
-from rushlight.io import atomic_file
+from rushlight.io import atomic_file, npz, safetensors
 
 
 @pytest.fixture
@@ -135,7 +137,6 @@ def test_waiting_for_the_disk(tmp_path, monkeypatch, synced):
     torch.save([1], tmp_path / "m.pt")
     assert calls == [False, "replace", True]
     calls.clear()
-    safetensors = pytest.importorskip("rushlight.io.safetensors")
     pytest.importorskip("safetensors", reason="the package that writes the format")
     safetensors.save_file({"a": torch.ones(2)}, tmp_path / "m.safetensors")
     assert calls == [False, "replace", True]
@@ -169,12 +170,94 @@ def test_folders_that_are_not_there(tmp_path):
         torch.load(tmp_path)
 
 
-@pytest.mark.skipif(
-    os.name != "posix" or not os.path.isdir("/proc/1"), reason="needs a folder that nobody may write to"
-)
-def test_a_read_only_folder():
-    with pytest.raises(RuntimeError, match=r"/proc/m.pt: writing failed with strerror"):
-        torch.save([1], "/proc/m.pt")
+def in_child(action):
+    """Run ``action`` in a child of this process, without the rights of root, and return what it returns: a text."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.getuid() == 0:
+                os.setuid(65534)
+            os.write(write, action().encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as answer:
+        text = answer.read().decode()
+    os.waitpid(child, 0)
+    return text
+
+
+def refusal(action, *arguments):
+    try:
+        action(*arguments)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing was raised"
+
+
+WRITERS = {
+    "zip": torch.save,
+    "legacy": lambda value, path: torch.save(value, path, _use_new_zipfile_serialization=False),
+    "npz": npz.save_file,
+    "safetensors": safetensors.save_file,
+}
+
+
+@pytest.fixture
+def shared_folder(tmp_path):
+    """A folder that other users reach."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.getuid() and folder != pathlib.Path(folder.anchor):
+            folder.chmod(folder.stat().st_mode | 0o711)
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_read_only_folder(shared_folder, kind):
+    if kind == "safetensors":
+        pytest.importorskip("safetensors", reason="the package that writes the format")
+    path = shared_folder / "m.file"
+    value = {"a": torch.ones(3)}
+    WRITERS[kind](value, path)
+    before = path.read_bytes()
+    shared_folder.chmod(0o555)
+    try:
+        text = in_child(lambda: refusal(WRITERS[kind], value, path))
+    finally:
+        shared_folder.chmod(0o755)
+    assert str(path) in text
+    assert "Permission denied" in text
+    if kind != "safetensors":
+        assert text.startswith("RuntimeError: ")
+    assert path.read_bytes() == before
+    assert leftovers(shared_folder) == ["m.file"]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_disk_that_is_full_in_the_middle(shared_folder, kind, exists):
+    """No file may grow beyond a limit: the system stops the writing as a full disk does."""
+    if kind == "safetensors":
+        pytest.importorskip("safetensors", reason="the package that writes the format")
+    path = shared_folder / "m.file"
+    if exists:
+        WRITERS[kind]({"a": torch.ones(3)}, path)
+        before = path.read_bytes()
+    shared_folder.chmod(0o777)
+
+    def action():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        return refusal(WRITERS[kind], {"a": torch.ones(10), "b": torch.ones(100_000)}, path)
+
+    text = in_child(action)
+    assert str(path) in text
+    assert "File too large" in text
+    if kind != "safetensors":
+        assert text.startswith("RuntimeError: ")
+    assert leftovers(shared_folder) == (["m.file"] if exists else [])
+    if exists:
+        assert path.read_bytes() == before
 
 
 def test_pipes_and_devices_are_written_directly(tmp_path):

@@ -56,15 +56,19 @@ def save_file(
 ) -> None:
     """Save tensors by name, atomically.
 
-    Raises ``ValueError`` for a tensor that is not a tensor or not contiguous and ``RuntimeError`` for tensors that
-    share memory, as ``safetensors.torch.save_file`` does.
+    Raises ``ValueError`` for a tensor that is not a tensor or not contiguous, ``RuntimeError`` for tensors that share
+    memory and ``safetensors.SafetensorError`` for a file that cannot be written, as ``safetensors.torch.save_file``
+    does; an existing file is left as it was.
     """
-    from safetensors import serialize_file
+    from safetensors import SafetensorError, serialize_file
 
     views: list[Any] = []
     specs = _specs(tensors, views)
-    with atomic_path(filename) as temporary:
-        serialize_file(specs, temporary, metadata=metadata)
+    try:
+        with atomic_path(filename) as temporary:
+            serialize_file(specs, temporary, metadata=metadata)
+    except SafetensorError as error:
+        raise SafetensorError(f"{os.fspath(filename)}: {error}") from error
 
 
 def save(tensors: dict[str, rushlight.Tensor], metadata: dict[str, str] | None = None) -> bytes:

@@ -76,7 +76,8 @@ def write_zip(
 class ZipCheckpoint:
     """A checkpoint in PyTorch's zip format, opened for reading.
 
-    Raises ``RuntimeError`` for an archive that does not hold together or is not a checkpoint.
+    Raises ``RuntimeError`` for an archive that does not hold together or is not a checkpoint, ``ValueError`` for an
+    unknown order of bytes.
     """
 
     def __init__(self, source: Source, default_byteorder: str = sys.byteorder) -> None:
@@ -94,7 +95,7 @@ class ZipCheckpoint:
         self._check_version()
         self.byteorder = self._word("byteorder") or default_byteorder
         if self.byteorder not in ("little", "big"):
-            raise RuntimeError(f"{source.name}: Unknown endianness type: {self.byteorder}")
+            raise ValueError(f"{source.name}: Unknown endianness type: {self.byteorder}")
 
     def _word(self, name: str) -> str:
         """The contents of a small record, empty if there is none."""
