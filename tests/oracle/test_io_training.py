@@ -7,6 +7,7 @@ import pytest
 
 import rushlight
 import rushlight.optim
+import rushlight.vision.models
 
 torch = pytest.importorskip("torch", reason="the oracle is installed by .ci/run only")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
@@ -15,7 +16,7 @@ BOTH = [pytest.param((torch, rushlight), id="to_us"), pytest.param((rushlight, t
 
 
 def residual_network(library):
-    """ResNet-18 for small pictures, written once for both libraries."""
+    """ResNet-18, written once for both libraries, with the names that torchvision and `rushlight.vision` give it."""
     nn = library.nn
 
     class Block(nn.Module):
@@ -26,20 +27,35 @@ def residual_network(library):
             self.relu = nn.ReLU(inplace=True)
             self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
             self.bn2 = nn.BatchNorm2d(outputs)
-            changes = stride != 1 or inputs != outputs
-            shortcut = (nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)) if changes else ()
-            self.downsample = nn.Sequential(*shortcut)
+            self.downsample = None
+            if stride != 1 or inputs != outputs:
+                shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+                self.downsample = nn.Sequential(*shortcut)
 
         def forward(self, x):
-            y = self.relu(self.bn1(self.conv1(x)))
-            return self.relu(self.bn2(self.conv2(y)) + self.downsample(x))
+            shortcut = x if self.downsample is None else self.downsample(x)
+            return self.relu(self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x))))) + shortcut)
 
-    widths, layers, inputs = (8, 16, 32, 64), [], 8
-    for i, width in enumerate(widths):
-        layers.append(nn.Sequential(Block(inputs, width, 1 if i == 0 else 2), Block(width, width, 1)))
-        inputs = width
-    stem = nn.Sequential(nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
-    return nn.Sequential(stem, *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 5))
+    class ResNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+            self.bn1 = nn.BatchNorm2d(64)
+            self.relu = nn.ReLU(inplace=True)
+            self.maxpool = nn.MaxPool2d(3, 2, 1)
+            self.layer1 = nn.Sequential(Block(64, 64, 1), Block(64, 64, 1))
+            self.layer2 = nn.Sequential(Block(64, 128, 2), Block(128, 128, 1))
+            self.layer3 = nn.Sequential(Block(128, 256, 2), Block(256, 256, 1))
+            self.layer4 = nn.Sequential(Block(256, 512, 2), Block(512, 512, 1))
+            self.avgpool = nn.AdaptiveAvgPool2d(1)
+            self.fc = nn.Linear(512, 5)
+
+        def forward(self, x):
+            x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+            x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+            return self.fc(self.avgpool(x).flatten(1))
+
+    return ResNet()
 
 
 def transformer(library):
@@ -50,7 +66,8 @@ def transformer(library):
 
 
 def momentum(library, model):
-    return library.optim.SGD(model.parameters(), lr=0.02, momentum=0.9, weight_decay=1e-4, nesterov=True)
+    """With a rate at which a few steps do not yet blow roundings up."""
+    return library.optim.SGD(model.parameters(), lr=5e-4, momentum=0.9, weight_decay=1e-4, nesterov=True)
 
 
 def adamw(library, model):
@@ -58,7 +75,7 @@ def adamw(library, model):
 
 
 CASES = {
-    "resnet_sgd": (residual_network, momentum, (6, 3, 32, 32)),
+    "resnet_sgd": (residual_network, momentum, (6, 3, 64, 64)),
     "transformer_adamw": (transformer, adamw, (6, 7, 6)),
 }
 
@@ -144,3 +161,21 @@ def test_there_and_back_changes_no_bit(case):
     assert [here.step() for _ in range(2)] == [again.step() for _ in range(2)]
     for a, b in zip(here.model.state_dict().values(), again.model.state_dict().values(), strict=True):
         assert a.tolist() == b.tolist()
+
+
+@pytest.mark.parametrize("ways", BOTH)
+def test_the_resnet18_of_vision(ways):
+    """The published network's names and shapes: state that either library writes fits, and computes the same."""
+    writer, reader = ways
+    built = {torch: residual_network(torch), rushlight: rushlight.vision.models.resnet18(num_classes=5)}
+    stream = io.BytesIO()
+    writer.save(built[writer].state_dict(), stream)
+    stream.seek(0)
+    assert str(built[reader].load_state_dict(reader.load(stream))) == "<All keys matched successfully>"
+    x = np.random.default_rng(1).standard_normal((2, 3, 64, 64), dtype=np.float32)
+    outputs = []
+    for library, model in built.items():
+        model.eval()
+        with library.no_grad():
+            outputs.append(model(library.tensor(x)).numpy())
+    assert np.allclose(*outputs, rtol=1e-4, atol=1e-5)

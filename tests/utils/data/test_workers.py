@@ -363,7 +363,7 @@ def test_a_hundred_epochs_need_what_two_need(persistent):
         with open("/proc/self/statm") as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    for epoch in range(100 if persistent else 40):
+    for epoch in range(100):
         assert sum(len(index) for _, index in loader) == 12
         if epoch == 2:
             gc.collect()

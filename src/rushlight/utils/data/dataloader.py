@@ -93,6 +93,8 @@ class DataLoader(Generic[_T_co]):
     ) -> None:
         _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
+        if num_workers:
+            from ._utils import workers  # noqa: F401 - loaded now, not in the time of the first epoch
         self.num_workers = num_workers
         self.prefetch_factor = DEFAULT_PREFETCH_FACTOR if num_workers and prefetch_factor is None else prefetch_factor
         self.pin_memory = pin_memory

@@ -10,6 +10,8 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy.random  # noqa: F401 - every worker seeds it, so it is imported once, before they start
+
 from ....multiprocessing.shared_file import SharedFile
 from .channel import Channel
 from .request import Assignment, Fetch, Request, Resume, Stop
@@ -71,8 +73,6 @@ class Workers:
     """All workers of a loader: starts them, waits for them, ends them, each thing once."""
 
     def __init__(self, context: BaseContext, assignments: Sequence[Assignment]) -> None:
-        import numpy.random  # noqa: F401 - every worker seeds it, so it is imported once, before they start
-
         self.patience = JOIN_SECONDS  # how long the end of a worker is waited for before it is forced
         self._owner = os.getpid()
         self._death: RuntimeError | None = None
