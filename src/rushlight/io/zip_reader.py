@@ -120,7 +120,7 @@ class ZipReader:
         return crc
 
     def _fill_inflated(self, record: Record, position: int, views: Sequence[memoryview]) -> int:
-        _scatter(self._inflate(record, position), views)
+        _scatter(self._inflate(record, position), tuple(views))
         return crc32(*views)
 
     def _inflate(self, record: Record, begin: int, chunk: int = CHUNK) -> Iterator[bytes]:

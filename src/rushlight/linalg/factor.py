@@ -6,7 +6,7 @@ differentiation" (2008), of Walter and Lehmann (QR), and of Golub and Pereyra (p
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class LinalgQr(Function):
         if mode == "r":
             q, r = a.new_empty(0), tensor(np.linalg.qr(numbers(a), "r"))
         else:
-            q, r = (tensor(x) for x in np.linalg.qr(numbers(a), mode))
+            q, r = (tensor(x) for x in np.linalg.qr(numbers(a), cast("Any", mode)))
         ctx.mode = mode
         ctx.save_for_backward(q, r)
         return q, r
@@ -157,7 +157,7 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
 class LinalgEigh(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, uplo: str) -> tuple[Tensor, Tensor]:
-        values, vectors = (tensor(x) for x in np.linalg.eigh(numbers(a), uplo))
+        values, vectors = (tensor(x) for x in np.linalg.eigh(numbers(a), cast("Any", uplo)))
         ctx.save_for_backward(values, vectors)
         return values, vectors
 
@@ -183,7 +183,8 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
 
 def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """Return the eigenvalues of symmetric A, ascending."""
-    return write(out, eigh(A, UPLO)[0])
+    computed: Tensor = write(out, eigh(A, UPLO)[0])
+    return computed
 
 
 class LinalgSvd(Function):
@@ -233,7 +234,8 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
 
 def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
     """Return the singular values, descending."""
-    return write(out, svd(A, False, driver=driver)[1])
+    computed: Tensor = write(out, svd(A, False, driver=driver)[1])
+    return computed
 
 
 class LinalgPinv(Function):
@@ -273,7 +275,8 @@ def pinv(
     if share is None:
         share = 0.0 if atol is not None else max(A.shape[-2:]) * rushlight.finfo(A.dtype).eps
     limits = [t if isinstance(t, Tensor) else rushlight.tensor(t or 0.0, dtype=A.dtype) for t in (atol, share)]
-    return write(out, LinalgPinv.apply(A, *limits, hermitian))
+    computed: Tensor = LinalgPinv.apply(A, *limits, hermitian)
+    return write(out, computed)
 
 
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:

@@ -74,7 +74,8 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False, *, out: Tensor
         if t.dim() < 2:
             raise RuntimeError(f"{what} should have at least 2 dimensions, but has {t.dim()} dimensions instead")
     check_square("cholesky_solve", L)
-    return write(out, CholeskySolve.apply(input, L, upper))
+    computed: Tensor = CholeskySolve.apply(input, L, upper)
+    return write(out, computed)
 
 
 def cholesky_inverse(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:

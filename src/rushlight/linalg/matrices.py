@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,9 @@ import rushlight
 from rushlight import Tensor
 
 __all__ = ["LinAlgError", "check_matrix", "check_square", "matrices_of", "named", "numbers", "tensor", "write"]
+
+
+_Result = TypeVar("_Result")  # a tensor, or a tuple of them
 
 
 class LinAlgError(RuntimeError):
@@ -65,11 +68,12 @@ def tensor(a: Any) -> Tensor:
     return rushlight.from_numpy(np.ascontiguousarray(a)).reshape(np.shape(a))
 
 
-def write(out: Any, result: Any) -> Any:
+def write(out: Any, result: _Result) -> _Result:
     """`result`, or `out` with the result's numbers, where it was given: a tensor, or one per part of the result."""
     if out is None:
         return result
-    pairs = [(out, result)] if isinstance(result, Tensor) else list(zip(out, result, strict=True))
+    parts: Any = result
+    pairs = [(out, parts)] if isinstance(result, Tensor) else list(zip(out, parts, strict=True))
     if rushlight.is_grad_enabled() and any(t.requires_grad for pair in pairs for t in pair):
         raise RuntimeError(
             "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
@@ -81,14 +85,15 @@ def write(out: Any, result: Any) -> Any:
         if target.shape != part.shape:
             target.resize_(part.shape)
         target.copy_(part)
-    return out
+    given: _Result = out
+    return given
 
 
 def named(name: str, fields: str) -> Any:
     """The type of a result with several parts, printed as PyTorch prints them."""
     parts = namedtuple(name, fields)  # type: ignore[misc]
     parts.__module__ = "torch.return_types"
-    parts.__slots__ = ()
+    parts.__slots__ = ()  # type: ignore[attr-defined]
 
     def show(self: Any) -> str:
         return f"torch.return_types.{name}(\n" + ",\n".join([f"{f}={v!r}" for f, v in self._asdict().items()]) + ")"

@@ -100,7 +100,7 @@ def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
         if n == 0:
             break
         base = base @ base
-    return write(out, result.clone() if result is A else result)
+    return write(out, A.clone() if result is None or result is A else result)
 
 
 # The degree of Taylor's series whose rest is below rounding for norms up to 1/2.
@@ -121,7 +121,8 @@ def matrix_exp(A: Tensor) -> Tensor:
         result = one + (scaled @ result) / k
     for _ in range(squarings):
         result = result @ result
-    return result
+    computed: Tensor = result
+    return computed
 
 
 def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:

@@ -73,7 +73,8 @@ class LinalgInvEx(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (y,) = ctx.saved_tensors
-        return -(y.mT @ grad @ y.mT)
+        computed: Tensor = -(y.mT @ grad @ y.mT)
+        return computed
 
 
 class LinalgSolveEx(Function):
@@ -113,14 +114,16 @@ class LinalgDet(Function):
 def _cofactors(a: Tensor, det: Tensor) -> Tensor:
     """det A · A^-T, of singular matrices by way of U, S, V: each singular value's place takes the product of others."""
     if bool((det != 0).all()):
-        return det[..., None, None] * LinalgInvEx.apply(a).mT
+        regular: Tensor = det[..., None, None] * LinalgInvEx.apply(a).mT
+        return regular
     from .factor import svd
 
     u, s, vh = svd(a, full_matrices=False)
     n = s.shape[-1]
     others = s.unsqueeze(-2).expand(*s.shape[:-1], n, n).masked_fill(rushlight.eye(n, dtype=rushlight.bool), 1.0)
     sign = LinalgDet.apply(u) * LinalgDet.apply(vh)
-    return sign[..., None, None] * (u * others.prod(-1).unsqueeze(-2)) @ vh
+    computed: Tensor = sign[..., None, None] * (u * others.prod(-1).unsqueeze(-2)) @ vh
+    return computed
 
 
 class LinalgSlogdet(Function):
@@ -133,13 +136,15 @@ class LinalgSlogdet(Function):
     @staticmethod
     def backward(ctx: Any, _: Tensor, grad: Tensor) -> Tensor:
         (a,) = ctx.saved_tensors
-        return grad[..., None, None] * LinalgInvEx.apply(a).mT
+        computed: Tensor = grad[..., None, None] * LinalgInvEx.apply(a).mT
+        return computed
 
 
 def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the inverse of square matrices; LinAlgError where one is singular."""
     check_square("linalg.inv", A)
-    return write(out, LinalgInvEx.apply(A))
+    computed: Tensor = LinalgInvEx.apply(A)
+    return write(out, computed)
 
 
 def _info(A: Tensor) -> Tensor:
@@ -158,7 +163,8 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
 def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Return the determinant of square matrices."""
     check_square("linalg.det", A)
-    return write(out, LinalgDet.apply(A))
+    computed: Tensor = LinalgDet.apply(A)
+    return write(out, computed)
 
 
 def slogdet(A: Tensor, *, out: Any = None) -> Any:
@@ -201,7 +207,8 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
         shapes = f"{A.shape[-2]}x{A.shape[-1]} and {b.shape[-2]}x{b.shape[-1]}"
         raise RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation {equation} ({shapes})")
     x = LinalgSolveEx.apply(A, b) if left else LinalgSolveEx.apply(A.mT, b.mT).mT
-    return write(out, x.squeeze(-1) if vector else x)
+    computed: Tensor = write(out, x.squeeze(-1) if vector else x)
+    return computed
 
 
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:

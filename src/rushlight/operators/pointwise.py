@@ -7,32 +7,36 @@ kinks, and what happens at infinities and NaN, are PyTorch's.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from .declare import INPUT, PAIR, pointwise
+from .expression import (
+    Symbol,
+    absolute,
+    cos,
+    cosh,
+    exp,
+    floor,
+    isnan,
+    log,
+    logical_and,
+    maximum,
+    minimum,
+    pow_number,
+    round_even,
+    rsqrt,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    trunc,
+    where,
+)
 from .trace import apply
 
-LN2, LN10, SQRT_HALF, TWO_OVER_SQRT_PI = math.log(2), math.log(10), math.sqrt(0.5), 2 / math.sqrt(math.pi)
-
-Any_ = Any
-
-
-def where(condition: Any_, a: Any_, b: Any_) -> Any_:
-    return apply("where", condition, a, b)
-
-
-def _call(name: str) -> Any_:
-    return lambda *args: apply(name, *args)
-
-
-exp, log, sin, cos, tanh, sqrt, log1p, expm1 = map(
-    _call, ("exp", "log", "sin", "cos", "tanh", "sqrt", "log1p", "expm1")
-)
-sinh, cosh, sign, rsqrt, sigmoid, erf, relu = map(_call, ("sinh", "cosh", "sign", "rsqrt", "sigmoid", "erf", "relu"))
-maximum, minimum, square, isnan, absolute, floor = map(_call, ("maximum", "minimum", "square", "isnan", "abs", "floor"))
-trunc, pow_number, logical_and = map(_call, ("trunc", "pow_number", "logical_and"))
+LN2, LN10, TWO_OVER_SQRT_PI = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
 
 # ---- comparison and logic: nothing to differentiate
 
@@ -122,10 +126,9 @@ for _name in ("floor", "ceil", "trunc"):
     pointwise(_name, loop=_name, rule="not_bool", vjp=lambda g, x, y: g * 0.0)
 pointwise("round", loop="round", rule="not_bool", vjp=lambda g, x, y: g * 0.0, forms="")
 pointwise("round_whole", loop="round", vjp=lambda g, x, y: g * 0.0, node="RoundBackward1", forms="")
-_round = _call("round")
 pointwise(
     "round_finer",
-    lambda x, power: _round(x * power) / power,
+    lambda x, power: round_even(x * power) / power,
     params=(*INPUT, ("power",)),
     vjp=(lambda g, x, p, y: g * 0.0, None),
     node="RoundBackward1",
@@ -133,7 +136,7 @@ pointwise(
 )
 pointwise(
     "round_coarser",
-    lambda x, power: _round(x / power) * power,
+    lambda x, power: round_even(x / power) * power,
     params=(*INPUT, ("power",)),
     vjp=(lambda g, x, p, y: g * 0.0, None),
     node="RoundBackward1",
@@ -142,6 +145,38 @@ pointwise(
 pointwise("frac", lambda x: x - trunc(x), rule="floating", vjp=lambda g, x, y: g)
 pointwise("sqrt", loop="sqrt", rule="float", vjp=lambda g, x, y: g / (2 * y))
 pointwise("rsqrt", loop="rsqrt", rule="float", vjp=lambda g, x, y: -0.5 * g * (y * y * y))
+
+pointwise(
+    "lerp",
+    lambda a, b, w: where(apply("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w)),
+    params=(*INPUT, ("end",), ("weight",)),
+    operands="tte",
+    rule="floating",
+    vjp=(lambda g, a, b, w, y: g * (1.0 - w), lambda g, a, b, w, y: g * w, lambda g, a, b, w, y: g * (b - a)),
+)
+pointwise(
+    "addcmul_scaled",
+    lambda x, a, b, value: x + value * (a * b),
+    params=(*INPUT, ("tensor1",), ("tensor2",), ("value", 1)),
+    rule="not_bool",
+    vjp=(lambda g, x, a, b, v, y: g, lambda g, x, a, b, v, y: g * (b * v), lambda g, x, a, b, v, y: g * (a * v), None),
+    node="AddcmulBackward0",
+    forms="",
+)
+pointwise(
+    "addcdiv_scaled",
+    lambda x, a, b, value: x + value * (a / b),
+    params=(*INPUT, ("tensor1",), ("tensor2",), ("value", 1)),
+    rule="floating",
+    vjp=(
+        lambda g, x, a, b, v, y: g,
+        lambda g, x, a, b, v, y: g * (v / b),
+        lambda g, x, a, b, v, y: -g * (v * ((a / b) / b)),
+        None,
+    ),
+    node="AddcdivBackward0",
+    forms="",
+)
 
 # ---- scaled and rounding forms
 
@@ -284,23 +319,23 @@ pointwise(
 )
 
 
-def _within(g: Any_, x: Any_, low: Any_, high: Any_, y: Any_) -> Any_:
+def _within(g: Symbol, x: Symbol, low: Symbol, high: Symbol, y: Symbol) -> Symbol:
     return where((x >= low) & (x <= high), g, 0.0)
 
 
-def _above(g: Any_, x: Any_, low: Any_, y: Any_) -> Any_:
+def _above(g: Symbol, x: Symbol, low: Symbol, y: Symbol) -> Symbol:
     return where(x >= low, g, 0.0)
 
 
-def _below(g: Any_, x: Any_, high: Any_, y: Any_) -> Any_:
+def _below(g: Symbol, x: Symbol, high: Symbol, y: Symbol) -> Symbol:
     return where(x <= high, g, 0.0)
 
 
-def _to_low(g: Any_, x: Any_, low: Any_, y: Any_) -> Any_:
+def _to_low(g: Symbol, x: Symbol, low: Symbol, y: Symbol) -> Symbol:
     return where(x < low, g, 0.0)
 
 
-def _to_high(g: Any_, x: Any_, high: Any_, y: Any_) -> Any_:
+def _to_high(g: Symbol, x: Symbol, high: Symbol, y: Symbol) -> Symbol:
     return where(x > high, g, 0.0)
 
 
@@ -506,242 +541,3 @@ pointwise(
 
 pointwise("erf", loop="erf", rule="float", vjp=lambda g, x, y: g * (TWO_OVER_SQRT_PI * exp(-(x * x))))
 pointwise("erfc", loop="erfc", rule="float", vjp=lambda g, x, y: g * (-TWO_OVER_SQRT_PI * exp(-(x * x))))
-
-# ---- activations
-
-pointwise("sigmoid", lambda x: 1.0 / (1.0 + exp(-x)), rule="float", derivative=lambda x, y: y * (1.0 - y))
-pointwise(
-    "relu",
-    loop="relu",
-    refuses={"b": "Boolean inputs not supported for relu"},
-    vjp=lambda g, x, y: where(y <= 0.0, 0.0, g),
-)
-pointwise(
-    "relu6",
-    refuses={"b": "Boolean inputs not supported for hardtanh"},
-    body=lambda x: minimum(maximum(x, 0), 6),
-    vjp=lambda g, x, y: where((x > 0.0) & (x < 6.0), g, 0.0),
-    node="HardtanhBackward0",
-    forms="nn inplace",
-)
-pointwise(
-    "silu",
-    lambda x: x / (1.0 + exp(-x)),
-    rule="floating",
-    vjp=lambda g, x, y: g * (sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x)))),
-    forms="nn inplace",
-)
-pointwise(
-    "log_sigmoid",
-    lambda x: minimum(x, 0.0) - log1p(exp(-absolute(x))),
-    rule="floating",
-    vjp=lambda g, x, y: (
-        g
-        * where(
-            x < 0.0, 1.0 - exp(-absolute(x)) / (1.0 + exp(-absolute(x))), exp(-absolute(x)) / (1.0 + exp(-absolute(x)))
-        )
-    ),
-    forms="nn",
-    node="LogSigmoidBackward0",
-)
-pointwise(
-    "softplus",
-    lambda x, beta, threshold: where(x * beta > threshold, x, log1p(exp(minimum(x * beta, threshold))) / beta),
-    params=(*INPUT, ("beta", 1.0), ("threshold", 20.0)),
-    rule="floating",
-    vjp=(lambda g, x, beta, threshold, y: where(x * beta > threshold, g, g * sigmoid(x * beta)), None, None),
-    forms="nn",
-)
-pointwise(
-    "leaky_relu",
-    lambda x, slope: where(x > 0.0, x, x * slope),
-    params=(*INPUT, ("negative_slope", 0.01)),
-    rule="floating",
-    vjp=(lambda g, x, slope, y: where(x > 0.0, g, g * slope), None),
-    forms="nn inplace",
-)
-pointwise(
-    "rrelu_mean",
-    lambda x, slope: where(x > 0.0, x, x * slope),
-    params=(*INPUT, ("slope",)),
-    rule="floating",
-    vjp=(lambda g, x, slope, y: where(x > 0.0, g, g * slope), None),
-    node="RreluWithNoiseBackward0",
-    forms="",
-)
-pointwise(  # dropout's: the product by 0 keeps NaN, and makes it of infinities, as a product by a mask of numbers does
-    "masked_scale",
-    lambda x, mask, scale: where(mask, x * scale, x * 0.0),
-    params=(*INPUT, ("mask",), ("scale",)),
-    promoted=0b101,
-    vjp=(lambda g, x, mask, scale, y: where(mask, g * scale, g * 0.0), None, None),
-    node="MulBackward0",
-    forms="",
-)
-pointwise(
-    "elu",
-    lambda x, alpha, scale, input_scale: where(x > 0.0, x * scale, (alpha * scale) * expm1(x * input_scale)),
-    params=(*INPUT, ("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0)),
-    rule="floating",
-    vjp=(
-        lambda g, x, alpha, scale, input_scale, y: where(
-            x > 0.0, g * scale, g * (alpha * scale * input_scale) * exp(x * input_scale)
-        ),
-        None,
-        None,
-        None,
-    ),
-    forms="nn inplace",
-)
-SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-pointwise(
-    "selu",
-    lambda x: where(x > 0.0, x * SELU_SCALE, (SELU_ALPHA * SELU_SCALE) * expm1(x)),
-    rule="floating",
-    vjp=lambda g, x, y: where(x > 0.0, g * SELU_SCALE, g * ((SELU_ALPHA * SELU_SCALE) * exp(x))),
-    forms="function inplace",
-    node="EluBackward0",
-)
-pointwise(
-    "celu",
-    lambda x, alpha: where(x > 0.0, x, alpha * expm1(x / alpha)),
-    params=(*INPUT, ("alpha", 1.0)),
-    rule="floating",
-    vjp=(lambda g, x, alpha, y: where(x > 0.0, g, g * exp(x / alpha)), None),
-    forms="function inplace",
-    node="EluBackward0",
-)
-pointwise("gelu_none", lambda x: 0.5 * x * (1.0 + erf(x * SQRT_HALF)), rule="floating", node="GeluBackward0", forms="")
-pointwise(
-    "gelu_tanh",
-    lambda x: 0.5 * x * (1.0 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x)))),
-    rule="floating",
-    node="GeluBackward0",
-    forms="",
-)
-pointwise(
-    "mish",
-    lambda x: x * tanh(maximum(x, 0.0) + log1p(exp(-absolute(x)))),
-    rule="floating",
-    vjp=lambda g, x, y: g * _mish_slope(x),
-    forms="nn inplace",
-)
-
-
-def _mish_slope(x: Any_) -> Any_:
-    t = tanh(maximum(x, 0.0) + log1p(exp(-absolute(x))))
-    return t + x * sigmoid(x) * (1.0 - t * t)
-
-
-pointwise(
-    "hardtanh",
-    lambda x, low, high: minimum(maximum(x, low), high),
-    params=(*INPUT, ("min_val", -1.0), ("max_val", 1.0)),
-    refuses={"b": "Boolean inputs not supported for hardtanh"},
-    vjp=(lambda g, x, low, high, y: where((x > low) & (x < high), g, 0.0), None, None),
-    forms="nn inplace",
-)
-pointwise(
-    "hardsigmoid",
-    lambda x: minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0,
-    rule="floating",
-    vjp=lambda g, x, y: where((x > -3.0) & (x < 3.0), g * (1 / 6), 0.0),
-    forms="nn inplace",
-)
-pointwise(
-    "hardswish",
-    lambda x: x * minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0,
-    rule="floating",
-    vjp=lambda g, x, y: where(x <= -3.0, 0.0, where(x < 3.0, g * (x / 3.0 + 0.5), g)),
-    forms="nn inplace",
-)
-pointwise(
-    "hardshrink",
-    lambda x, lambd: where((x >= -lambd) & (x <= lambd), 0.0, x),
-    params=(*INPUT, ("lambd", 0.5)),
-    rule="floating",
-    vjp=(lambda g, x, lambd, y: where((x >= -lambd) & (x <= lambd), 0.0, g), None),
-    forms="function method",
-)
-pointwise(
-    "softshrink",
-    lambda x, lambd: where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0.0)),
-    params=(*INPUT, ("lambd", 0.5)),
-    rule="floating",
-    vjp=(lambda g, x, lambd, y: where((x >= -lambd) & (x <= lambd), 0.0, g), None),
-    forms="nn",
-)
-pointwise(
-    "threshold",
-    lambda x, limit, value: where(x <= limit, value, x),
-    params=(*INPUT, ("threshold",), ("value",)),
-    operands="tnn",
-    vjp=(lambda g, x, limit, value, y: where(x <= limit, 0.0, g), None, None),
-    forms="function inplace",
-)
-pointwise(
-    "logit_plain",
-    lambda x: log(x / (1.0 - x)),
-    rule="float",
-    vjp=lambda g, x, y: where((x >= 0.0) & (x <= 1.0), g / (x * (1.0 - x)), math.nan),
-    node="LogitBackward0",
-    forms="",
-)
-pointwise(
-    "logit_bounded",
-    lambda x, eps: log(minimum(maximum(x, eps), 1.0 - eps) / (1.0 - minimum(maximum(x, eps), 1.0 - eps))),
-    params=(*INPUT, ("eps",)),
-    rule="float",
-    vjp=(lambda g, x, eps, y: where((x >= eps) & (x <= 1.0 - eps), g / (x * (1.0 - x)), 0.0), None),
-    node="LogitBackward0",
-    forms="",
-)
-pointwise(
-    "glu_halves",
-    lambda a, b: a * (1.0 / (1.0 + exp(-b))),
-    params=PAIR,
-    rule="floating",
-    vjp=(lambda g, a, b, y: g * sigmoid(b), lambda g, a, b, y: g * (a * sigmoid(b) * (1.0 - sigmoid(b)))),
-    node="GluBackward0",
-    forms="",
-)
-pointwise(
-    "prelu_slopes",
-    lambda x, slope: where(x > 0.0, x, slope * x),
-    params=(*INPUT, ("weight",)),
-    rule="floating",
-    vjp=(lambda g, x, slope, y: where(x > 0.0, g, g * slope), lambda g, x, slope, y: where(x > 0.0, 0.0, g * x)),
-    node="PreluKernelBackward0",
-    forms="",
-)
-pointwise(
-    "lerp",
-    lambda a, b, w: where(apply("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w)),
-    params=(*INPUT, ("end",), ("weight",)),
-    operands="tte",
-    rule="floating",
-    vjp=(lambda g, a, b, w, y: g * (1.0 - w), lambda g, a, b, w, y: g * w, lambda g, a, b, w, y: g * (b - a)),
-)
-pointwise(
-    "addcmul_scaled",
-    lambda x, a, b, value: x + value * (a * b),
-    params=(*INPUT, ("tensor1",), ("tensor2",), ("value", 1)),
-    rule="not_bool",
-    vjp=(lambda g, x, a, b, v, y: g, lambda g, x, a, b, v, y: g * (b * v), lambda g, x, a, b, v, y: g * (a * v), None),
-    node="AddcmulBackward0",
-    forms="",
-)
-pointwise(
-    "addcdiv_scaled",
-    lambda x, a, b, value: x + value * (a / b),
-    params=(*INPUT, ("tensor1",), ("tensor2",), ("value", 1)),
-    rule="floating",
-    vjp=(
-        lambda g, x, a, b, v, y: g,
-        lambda g, x, a, b, v, y: g * (v / b),
-        lambda g, x, a, b, v, y: -g * (v * ((a / b) / b)),
-        None,
-    ),
-    node="AddcdivBackward0",
-    forms="",
-)

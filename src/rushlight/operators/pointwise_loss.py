@@ -10,15 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .declare import INPUT, pointwise
+from .expression import absolute, exp, log, log1p, maximum, minimum, sigmoid, square, where
 from .trace import apply
-
-
-def _call(name: str) -> Callable[..., Any]:
-    return lambda *args: apply(name, *args)
-
-
-exp, log, log1p, sigmoid, square, absolute = map(_call, ("exp", "log", "log1p", "sigmoid", "square", "abs"))
-maximum, minimum, where = map(_call, ("maximum", "minimum", "where"))
 
 
 def _loss(

@@ -25,11 +25,10 @@ def norm(
     dimensions. The gradient at a norm of 0 is 0.
     """
     if isinstance(p, str) and p != "fro":
-        from ..linalg import matrix_norm  # type: ignore[import-not-found]  # not there yet
+        from ..linalg import matrix_norm
 
-        dims = dim if dim is not None else tuple(range(input.dim()))
-        nuclear: Tensor = matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
-        return nuclear
+        dims = tuple(range(input.dim())) if dim is None else (dim,) if isinstance(dim, int) else dim
+        return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     order = 2 if p is None or isinstance(p, str) else p
     return _C.linalg_vector_norm(input, order, dim, keepdim, dtype=dtype, out=out)
 

@@ -17,6 +17,6 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     dimensions and leave one or two before them, and take no `value`. Negative padding cuts. Padding that does not fit
     the input raises RuntimeError, a single int TypeError, an unknown mode or number of dimensions NotImplementedError.
     """
-    if pad.__class__ is int:
+    if isinstance(pad, int):
         raise TypeError("pad(): argument 'pad' (position 2) must be tuple of ints, not int")
     return _C._nn.pad(input, pad, mode, value)

@@ -154,9 +154,8 @@ def _step(
     w_hh: Tensor,
     b_ih: Tensor | None,
     b_hh: Tensor | None,
-) -> list[Tensor]:
+) -> tuple[Tensor, ...]:
     """A layer over a sequence of one step."""
-    biases = (None, None) if b_ih is None or b_hh is None else (b_ih, b_hh)
-    if b_ih is not biases[0] or b_hh is not biases[1]:
+    if (b_ih is None) != (b_hh is None):
         raise RuntimeError("Expected b_ih and b_hh both, or neither")
-    return rushlight._C._nn._rnn_layer(mode, input.unsqueeze(0), None, h, c, w_ih, w_hh, *biases, None, False)
+    return rushlight._C._nn._rnn_layer(mode, input.unsqueeze(0), None, h, c, w_ih, w_hh, b_ih, b_hh, None, False)

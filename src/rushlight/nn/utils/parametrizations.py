@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import rushlight
 from rushlight import Tensor
@@ -79,7 +79,7 @@ class _Orthogonal(Module):
             if rows != columns:
                 q = q[..., :columns]
         if self.use_trivialization:
-            q = self.base @ q
+            q = cast(Tensor, self.base) @ q
         result: Tensor = q.mT if transposed else q
         return result
 
