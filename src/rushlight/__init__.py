@@ -19,6 +19,7 @@ from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are wri
 from ._torch_function import DisableTorchFunction as DisableTorchFunction  # isort: skip
 from ._torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass  # isort: skip
 from ._creation import *  # isort: skip
+from ._settings import *  # isort: skip
 from . import _tensor_transfer as _tensor_transfer  # isort: skip
 from .functional import *  # isort: skip
 from .operators.calculus import *  # isort: skip
@@ -91,6 +92,12 @@ _ELSEWHERE = {
     ),
     **dict.fromkeys(("det", "logdet", "slogdet"), "rushlight.linalg.solve"),
     "geqrf": "rushlight.linalg.factor",
+    "lu_unpack": "rushlight.linalg.lu",
+    **dict.fromkeys(("histogram", "histogramdd"), "rushlight.operators.histogram"),
+    **dict.fromkeys(
+        ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
+        "rushlight.operators.window",
+    ),
     **dict.fromkeys(("chain_matmul", "matrix_exp", "matrix_power"), "rushlight.linalg.product"),
     **dict.fromkeys(
         (
@@ -99,6 +106,8 @@ _ELSEWHERE = {
             "cholesky_solve",
             "frobenius_norm",
             "inverse",
+            "lu",
+            "lu_solve",
             "nuclear_norm",
             "orgqr",
             "pinverse",

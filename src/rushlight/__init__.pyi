@@ -27,6 +27,7 @@ from . import (
     overrides as overrides,
     profiler as profiler,
     serialization as serialization,
+    signal as signal,
     special as special,
     testing as testing,
     torch_version as torch_version,
@@ -170,6 +171,7 @@ from ._C import (
     amax as amax,
     amin as amin,
     aminmax as aminmax,
+    angle as angle,
     any as any,
     arange as arange,
     arccos as arccos,
@@ -690,6 +692,35 @@ from ._creation import (
     tensor as tensor,
     typename as typename,
 )
+from ._settings import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    conj as conj,
+    conj_physical as conj_physical,
+    get_deterministic_debug_mode as get_deterministic_debug_mode,
+    get_float32_matmul_precision as get_float32_matmul_precision,
+    get_num_interop_threads as get_num_interop_threads,
+    imag as imag,
+    is_conj as is_conj,
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+    is_inference as is_inference,
+    is_neg as is_neg,
+    is_signed as is_signed,
+    is_warn_always_enabled as is_warn_always_enabled,
+    real as real,
+    resolve_conj as resolve_conj,
+    resolve_neg as resolve_neg,
+    set_deterministic_debug_mode as set_deterministic_debug_mode,
+    set_float32_matmul_precision as set_float32_matmul_precision,
+    set_flush_denormal as set_flush_denormal,
+    set_num_interop_threads as set_num_interop_threads,
+    set_warn_always as set_warn_always,
+    sym_float as sym_float,
+    sym_int as sym_int,
+    sym_max as sym_max,
+    sym_min as sym_min,
+    sym_not as sym_not,
+    use_deterministic_algorithms as use_deterministic_algorithms,
+)
 from ._tensor_str import set_printoptions as set_printoptions
 from ._torch_function import (
     DisableTorchFunction as DisableTorchFunction,
@@ -749,6 +780,8 @@ from rushlight.linalg.legacy import (
     cholesky_solve as cholesky_solve,
     frobenius_norm as frobenius_norm,
     inverse as inverse,
+    lu as lu,
+    lu_solve as lu_solve,
     nuclear_norm as nuclear_norm,
     orgqr as orgqr,
     pinverse as pinverse,
@@ -756,6 +789,7 @@ from rushlight.linalg.legacy import (
     svd as svd,
     triangular_solve as triangular_solve,
 )
+from rushlight.linalg.lu import lu_unpack as lu_unpack
 from rushlight.linalg.product import (
     chain_matmul as chain_matmul,
     matrix_exp as matrix_exp,
@@ -790,6 +824,17 @@ from rushlight.nn.functional.rnn import (
     rnn_tanh as rnn_tanh,
     rnn_tanh_cell as rnn_tanh_cell,
 )
+from rushlight.operators.histogram import (
+    histogram as histogram,
+    histogramdd as histogramdd,
+)
+from rushlight.operators.window import (
+    bartlett_window as bartlett_window,
+    blackman_window as blackman_window,
+    hamming_window as hamming_window,
+    hann_window as hann_window,
+    kaiser_window as kaiser_window,
+)
 from rushlight.serialization import (
     load as load,
     save as save,
@@ -811,5 +856,4 @@ distributions: Any
 fft: Any
 futures: Any
 quasirandom: Any
-signal: Any
 vmap: Any

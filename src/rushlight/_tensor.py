@@ -84,7 +84,7 @@ def polygamma_(self: Tensor, n: int) -> Tensor:
     return self.copy_(_C.polygamma(n, self))
 
 
-def _linear_algebra(name: str) -> None:
+def _function_as_method(name: str) -> None:
     """A method that is the function of that name, whose module is imported when it is first called."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -102,20 +102,29 @@ for _name in (
     "cholesky",
     "cholesky_inverse",
     "cholesky_solve",
+    "conj",
+    "conj_physical",
     "det",
     "geqrf",
+    "histogram",
     "inverse",
+    "is_conj",
+    "is_neg",
     "logdet",
+    "lu",
+    "lu_solve",
     "matrix_exp",
     "matrix_power",
     "orgqr",
     "pinverse",
     "qr",
+    "resolve_conj",
+    "resolve_neg",
     "slogdet",
     "svd",
     "triangular_solve",
 ):
-    _linear_algebra(_name)
+    _function_as_method(_name)
 
 
 def _warn_of_hooks(tensor: Tensor) -> None:

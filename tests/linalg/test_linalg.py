@@ -96,6 +96,30 @@ def test_cholesky():
     assert found.info.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 3, 2), (0, 2)])
+def test_lower_and_upper_triangles(shape):
+    a = matrices(*shape)
+    p, lower, upper = linalg.lu(a)
+    close(p @ lower @ upper, a)
+    assert torch.equal(lower, lower.tril()) and torch.equal(upper, upper.triu())
+    factor, pivots = linalg.lu_factor(a)
+    assert pivots.dtype == torch.int32 and factor.shape == a.shape
+    again = torch.lu_unpack(factor, pivots)
+    close(again.P @ again.L @ again.U, a)
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("adjoint", [True, False])
+def test_solution_from_factors(left, adjoint):
+    a, b = matrices(2, 3, 3), torch.randn(2, 3, 3, **DOUBLE)
+    x = linalg.lu_solve(*linalg.lu_factor(a), b, left=left, adjoint=adjoint)
+    matrix = a.mT if adjoint else a
+    close(matrix @ x if left else x @ matrix, b)
+    assert linalg.lu_factor_ex(torch.zeros(2, 2)).info == 1
+    with pytest.raises(linalg.LinAlgError, match=r"U\[1,1\] is zero"):
+        linalg.lu_factor_ex(torch.zeros(2, 2), check_errors=True)
+
+
 @pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 3, 2)])
 def test_qr(shape):
     a = matrices(*shape)
@@ -226,6 +250,10 @@ DERIVATIVES = {
     "lstsq": (lambda a, b: linalg.lstsq(a, b)[0], [(4, 2), (4, 1)]),
     "solve_triangular": (lambda a, b: linalg.solve_triangular(a, b, upper=True), [(3, 3), (3, 2)]),
     "householder_product": (lambda a: linalg.householder_product(a, a[0] / 3), [(4, 2)]),
+    "lu": (lambda a: tuple(linalg.lu(a))[1:], [(3, 3)]),
+    "lu tall": (lambda a: tuple(linalg.lu(a))[1:], [(4, 2)]),
+    "lu wide": (lambda a: tuple(linalg.lu(a))[1:], [(2, 4)]),
+    "lu_solve": (lambda a, b: linalg.lu_solve(*linalg.lu_factor(a), b), [(3, 3), (3, 2)]),
     "matrix_exp": (torch.matrix_exp, [(3, 3)]),
     "matrix_power": (lambda a: torch.matrix_power(a, -3), [(3, 3)]),
     "norm nuc": (lambda a: linalg.matrix_norm(a, "nuc"), [(2, 3)]),

@@ -270,6 +270,9 @@ void check_channels(const Tensor* t, std::int64_t channels, const char* what) {
   check(!t || t->numel == channels, what, " should contain ", channels, " elements not ", t ? t->numel : 0);
 }
 
+TensorRef normalized_batch(const Tensor& input, const Tensor* weight, const Tensor* bias, Tensor* running_mean,
+                           Tensor* running_var, bool training, double momentum, double eps);
+
 TensorRef batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bias, Tensor* running_mean,
                      Tensor* running_var, bool training, double momentum, double eps, bool) {
   std::int64_t channels = input.ndim > 1 ? input.size(1) : 0;
@@ -285,12 +288,17 @@ TensorRef batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bi
   for (const Tensor* t :
        {weight, bias, static_cast<const Tensor*>(running_mean), static_cast<const Tensor*>(running_var)})
     check_types(input, t);
-  if (is_half(input.dtype)) {
-    TensorRef w = widened(weight), b = widened(bias);
-    return cast(*batch_norm(*cast(input, DType::Float32), w.get(), b.get(), running_mean, running_var, training,
-                            momentum, eps, false),
-                input.dtype);
-  }
+  if (!is_half(input.dtype))
+    return normalized_batch(input, weight, bias, running_mean, running_var, training, momentum, eps);
+  TensorRef w = widened(weight), b = widened(bias);
+  return cast(*normalized_batch(*cast(input, DType::Float32), w.get(), b.get(), running_mean, running_var, training,
+                                momentum, eps),
+              input.dtype);
+}
+
+TensorRef normalized_batch(const Tensor& input, const Tensor* weight, const Tensor* bias, Tensor* running_mean,
+                           Tensor* running_var, bool training, double momentum, double eps) {
+  std::int64_t channels = input.size(1);
   const char* node = "NativeBatchNormBackward0";
   if (!training) {
     TensorRef mean, rstd;  // copies: the running ones may move before backward

@@ -72,9 +72,25 @@ Kernel& forward_kernel(PointwiseOp& op, const DType* in, DType compute, DType ou
   fail(ErrorKind::NotImplemented, '"', op.name, "\" not implemented for '", info(d).scalar_name, "'");
 }
 
+/// The factor of a scaled form must be of a kind that the result's type holds.
+void check_alpha(const Scalar& alpha, DType d) {
+  check(alpha.kind != Scalar::Bool || d == DType::Bool, "Boolean alpha only supported for Boolean results.");
+  check(category(d) >= 2 || alpha.is_integral(),
+        "For integral input tensors, argument alpha must not be a floating point number.");
+  check(alpha.kind != Scalar::Complex || is_complex(d),
+        "For non-complex input tensors, argument alpha must not be a complex number.");
+}
+
 DType compute_type(const PointwiseOp& op, const Operand* in) {
   DType d = result_type(in, op.n_in, op.promoted & ~op.numbers);
   if ((op.refused >> category(d)) & 1) refuse(op, d);
+  for (int i = 0; i < op.n_in; ++i) {
+    if ((op.numbers >> i) & 1) {
+      if (op.params[i] == "alpha") check_alpha(in[i].number, d);
+    } else if (!op.bool_operand.empty()) {
+      check((in[i].tensor ? in[i].tensor->dtype : in[i].number.dtype()) != DType::Bool, op.bool_operand);
+    }
+  }
   return op.rule == TypeRule::Float && category(d) < 2 ? default_dtype : d;
 }
 

@@ -47,6 +47,7 @@ struct PointwiseOp {
   TypeRule rule = TypeRule::Promote;
   unsigned refused = 0;        ///< categories of promoted types (dtype.h) that it does not take, a bit each
   std::string refusals[4];     ///< what is said of each; empty: that it is not implemented
+  std::string bool_operand;    ///< what is said of an operand of bool among others; empty: it is taken
   unsigned promoted = ~0u;     ///< inputs that take part in promotion; others keep their type (masks)
   const Loop* loop = nullptr;  ///< of a primitive
   Expression body;             ///< of a composite

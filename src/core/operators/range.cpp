@@ -263,7 +263,7 @@ TensorRef triangle_indices(const char* name, std::int64_t rows, std::int64_t col
   check(rows >= 0, "row must be non-negative, got", rows);
   check(columns >= 0, "col must be non-negative, got", columns);
   DType type = dtype.value_or(DType::Int64);
-  if (category(type) != 1)
+  if (type != DType::Int32 && type != DType::Int64)
     fail(ErrorKind::NotImplemented, '"', name, "\" not implemented for '", info(type).scalar_name, "'");
   Wide total = lower ? places_below(rows, columns, offset)
                      : Wide(rows) * columns - places_below(rows, columns, Wide(offset) - 1);

@@ -64,7 +64,14 @@ TensorRef float_power_number_inplace(Tensor& t, const Scalar& exponent) {
   return TensorRef(&t);
 }
 
-TensorRef ldexp(const Tensor& t, const Tensor& other) { return mul(t, power(Scalar(2.0), other)); }
+/// In the promoted type of both, of half types computed in float.
+TensorRef ldexp(const Tensor& t, const Tensor& other) {
+  Operand both[2] = {t, other};
+  DType d = result_type(both, 2);
+  if (category(d) < 2) d = default_dtype;
+  DType wide = is_half(d) ? DType::Float32 : d;
+  return cast(*mul(cast(t, wide), power(Scalar(2.0), cast(other, wide))), d);
+}
 
 std::tuple<TensorRef, TensorRef> frexp(const Tensor& t) {
   check(is_floating(t.dtype), "torch.frexp() only supports floating-point dtypes");

@@ -24,7 +24,14 @@ std::tuple<TensorRef, TensorRef, TensorRef> distinct(const Tensor& t, bool conse
   for (int d = 0; dim_ && d < t.ndim; ++d)
     check(d == dim || t.size(d) != 0,
           "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
-  if (dim_ && t.ndim) rows = transpose(*rows, 0, dim);
+  Dims forward, back(t.ndim);  // the dimension first, the others in their order: so rows are compared
+  if (dim_) {
+    forward.push_back(dim);
+    for (int d = 0; d < t.ndim; ++d)
+      if (d != dim) forward.push_back(d);
+    for (int d = 0; d < t.ndim; ++d) back[int(forward[d])] = d;
+    rows = permute(*rows, forward);
+  }
   rows = packed(*rows);
   std::int64_t n = dim_ ? (t.ndim ? rows->size(0) : 1) : rows->numel, width = dim_ && n ? rows->numel / n : 1;
   TensorRef inverse = empty(Dims{n}, DType::Int64), counts = empty(Dims{n}, DType::Int64),
@@ -48,7 +55,7 @@ std::tuple<TensorRef, TensorRef, TensorRef> distinct(const Tensor& t, bool conse
   });
   if (dim_) {
     values = index_select(*rows, 0, *narrow(*kept, 0, 0, found));
-    if (t.ndim) values = packed(*transpose(*values, 0, dim));
+    values = packed(*permute(*values, back));
   }
   TensorRef nothing = empty(Dims{0}, DType::Int64);
   if (!dim_ && wants_inverse) inverse = view(*inverse, t.sizes());

@@ -60,9 +60,10 @@ void read_params(PointwiseOp& op, PyObject* params, const std::string& takes) {
   }
 }
 
-/// Per category of types: None where the operator takes it, else what it says.
+/// Per category of types: None where the operator takes it, else what it says; and what of any operand of bool.
 void read_refusals(PointwiseOp& op, PyObject* texts) {
-  check(PyTuple_GET_SIZE(texts) == 4, "the operator '", op.name, "' needs four refusals");
+  check(PyTuple_GET_SIZE(texts) == 5, "the operator '", op.name, "' needs five refusals");
+  if (PyObject* any = PyTuple_GET_ITEM(texts, 4); any != Py_None) op.bool_operand = text_of(any);
   for (int i = 0; i < 4; ++i) {
     PyObject* text = PyTuple_GET_ITEM(texts, i);
     if (text == Py_None) continue;

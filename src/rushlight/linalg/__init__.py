@@ -17,6 +17,7 @@ from .factor import (
     svd,
     svdvals,
 )
+from .lu import lu, lu_factor, lu_factor_ex, lu_solve
 from .matrices import LinAlgError
 from .norm import cond, matrix_norm, matrix_rank, norm, vector_norm
 from .product import cross, diagonal, matmul, matrix_exp, matrix_power, multi_dot, vander, vecdot
@@ -36,6 +37,10 @@ __all__ = [
     "inv",
     "inv_ex",
     "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_factor_ex",
+    "lu_solve",
     "matmul",
     "matrix_exp",
     "matrix_norm",

@@ -10,6 +10,8 @@ from rushlight import Tensor
 from rushlight.autograd import Function
 
 from . import factor
+from .lu import lu_factor_ex
+from .lu import lu_solve as solve_with_factors
 from .matrices import check_matrix, check_square, named, write
 from .solve import inv, solve_triangular
 
@@ -19,6 +21,8 @@ __all__ = [
     "cholesky_solve",
     "frobenius_norm",
     "inverse",
+    "lu",
+    "lu_solve",
     "nuclear_norm",
     "orgqr",
     "pinverse",
@@ -113,6 +117,19 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     batch = input.shape[:-2]
     zeros = (input.new_zeros(*batch, m, m), input.new_zeros(*batch, n, n))
     return _svd(*write(out, (zeros[0], factor.svdvals(input), zeros[1])))
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """Return lu_factor's result as a tuple, with the numbers of zero pivots where ``get_infos``. Deprecated."""
+    _deprecated("lu", "lu_factor / torch.linalg.lu_factor_ex")
+    parts = tuple(lu_factor_ex(A, pivot=pivot))
+    return write(out, parts if get_infos else parts[:2])
+
+
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return X with A X = b, given lu_factor's result for A. Deprecated for :func:`rushlight.linalg.lu_solve`."""
+    _deprecated("lu_solve", "lu_solve")
+    return solve_with_factors(LU_data, LU_pivots, b, out=out)
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:

@@ -71,7 +71,8 @@ def pointwise(
     input, ``f(gradient, *inputs, result)``) is the gradient itself, where the product would be wrong at infinities. A
     body without either is derived by the chain rule. ``rule`` says what types it takes: promote, float (integers
     become the default floating type), floating, real (no complex ones either), integral, whole (no bool either),
-    not_bool; ``refuses`` names further kinds (b, i, f, c) that it does not take, or says a sentence of each. ``operands`` has a letter per operand:
+    not_bool; ``refuses`` names further kinds (b, i, f, c) that it does not take, or says a sentence of each ("any bool": of a
+    bool operand among others). ``operands`` has a letter per operand:
     t (a tensor), n (a number), e (either); unless given, t for the first, n where there is a default. ``forms``: function, method, inplace, nn (in
     torch._C._nn), special (in torch.special).
     """
@@ -84,7 +85,7 @@ def pointwise(
     derive = (lambda i: trace.derive(name, i)) if differentiable else None
     floating, kinds = RULES[rule]
     sentences = refuses if isinstance(refuses, dict) else dict.fromkeys(refuses, "")
-    refusals = tuple([sentences.get(kind, "" if kind in kinds else None) for kind in "bifc"])
+    refusals = (*[sentences.get(kind, "" if kind in kinds else None) for kind in "bifc"], sentences.get("any bool"))
     takes = operands or "t" + "".join(["n" if len(p) > 1 else "e" for p in params[1:]])
     function = _C._pointwise(
         name, tuple(params), takes, floating, refusals, node or _node_name(name), loop, traced, derive, promoted

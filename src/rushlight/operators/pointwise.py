@@ -61,6 +61,11 @@ NO_BOOL_MINUS = (
     "Subtraction, the `-` operator, with two bool tensors is not supported. "
     "Use the `^` or `logical_xor()` operator instead."
 )
+NO_BOOL_OPERAND = (
+    "Subtraction, the `-` operator, with a bool tensor is not supported. "
+    "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
+)
+SUBTRACTION = {"b": NO_BOOL_MINUS, "any bool": NO_BOOL_OPERAND}
 NO_BOOL_NEGATIVE = (
     "Negation, the `-` operator, on a bool tensor is not supported. "
     "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
@@ -87,7 +92,7 @@ pointwise(
     "sub",
     loop="sub",
     params=PAIR,
-    refuses={"b": NO_BOOL_MINUS},
+    refuses=SUBTRACTION,
     operands="ee",
     vjp=(lambda g, a, b, y: g, lambda g, a, b, y: -g),
 )
@@ -97,7 +102,7 @@ pointwise(
     "rsub",
     lambda a, b: apply("sub", b, a),
     params=PAIR,
-    refuses={"b": NO_BOOL_MINUS},
+    refuses=SUBTRACTION,
     vjp=(lambda g, a, b, y: -g, lambda g, a, b, y: g),
     node="RsubBackward1",
     forms="function method",
@@ -184,6 +189,7 @@ pointwise(
     "add_scaled",
     lambda a, b, alpha: a + b * alpha,
     params=(*PAIR, ("alpha",)),
+    operands="een",
     vjp=(lambda g, a, b, alpha, y: g, lambda g, a, b, alpha, y: g * alpha, None),
     node="AddBackward0",
     forms="",
@@ -192,7 +198,8 @@ pointwise(
     "sub_scaled",
     lambda a, b, alpha: a - b * alpha,
     params=(*PAIR, ("alpha",)),
-    rule="not_bool",
+    operands="een",
+    refuses=SUBTRACTION,
     vjp=(lambda g, a, b, alpha, y: g, lambda g, a, b, alpha, y: -g * alpha, None),
     node="SubBackward0",
     forms="",
@@ -201,7 +208,8 @@ pointwise(
     "rsub_scaled",
     lambda a, b, alpha: b - a * alpha,
     params=(*PAIR, ("alpha",)),
-    rule="not_bool",
+    operands="een",
+    refuses=SUBTRACTION,
     vjp=(lambda g, a, b, alpha, y: -g * alpha, lambda g, a, b, alpha, y: g, None),
     node="RsubBackward1",
     forms="",
@@ -344,6 +352,7 @@ _BOUNDS = (*INPUT, ("min",), ("max",))
 pointwise(
     "clamp_between",
     lambda x, low, high: minimum(maximum(x, low), high),
+    refuses="b",
     params=_BOUNDS,
     vjp=(
         _within,
@@ -356,6 +365,7 @@ pointwise(
 pointwise(
     "clamp_between_numbers",
     lambda x, low, high: minimum(maximum(x, low), high),
+    refuses="b",
     params=_BOUNDS,
     vjp=(_within, None, None),
     node="ClampBackward1",
@@ -438,8 +448,18 @@ pointwise(
     params=(*PAIR, ("rtol",), ("atol",)),
     forms="",
 )
-pointwise("isposinf", lambda x: apply("eq", x, math.inf), forms="function method")
-pointwise("isneginf", lambda x: apply("eq", x, -math.inf), forms="function method")
+pointwise(
+    "isposinf",
+    refuses={"c": "isposinf does not support complex inputs."},
+    body=lambda x: apply("eq", x, math.inf),
+    forms="function method",
+)
+pointwise(
+    "isneginf",
+    refuses={"c": "isneginf does not support complex inputs."},
+    body=lambda x: apply("eq", x, -math.inf),
+    forms="function method",
+)
 pointwise("isreal", lambda x: apply("eq", x, x) | isnan(x), forms="function method")
 
 # ---- exponentials and logarithms
@@ -531,7 +551,7 @@ pointwise(
 pointwise("nextafter", loop="nextafter", params=PAIR, operands="tt", rule="floating")
 pointwise(
     "heaviside",
-    lambda x, v: where(isnan(x), x, where(apply("eq", x, 0), v, x > 0)),
+    lambda x, v: where(apply("eq", x, 0), v, x > 0),
     params=(("input",), ("values",)),
     operands="tt",
     vjp=(None, None),

@@ -174,6 +174,7 @@ pointwise(
 pointwise(
     "threshold",
     lambda x, limit, value: where(x <= limit, value, x),
+    refuses="b",
     params=(*INPUT, ("threshold",), ("value",)),
     operands="tnn",
     vjp=(lambda g, x, limit, value, y: where(x <= limit, 0.0, g), None, None),

@@ -21,6 +21,7 @@ from . import (  # noqa: F401
     part,
     pointwise,
     random,
+    recurrent,
     reduction,
     special,
     view,

@@ -168,6 +168,8 @@ def _few(m: Maker) -> Iterator[Sample]:
         yield Sample((m.numbers(1, 0, 1, 0, 2, 0).reshape(3, 2),), how)
         yield Sample((m.numbers(1, 0, 1, 0, 2, 0).reshape(3, 2),), {**how, "dim": 0})
         yield Sample((m.numbers(1, 1, 0, 0, 2, 0).reshape(2, 3),), {**how, "dim": -1})
+        yield Sample((m(2, 3, 2, low=0, high=1),), {**how, "dim": 2})
+        yield Sample((m(2, 3, 2, low=0, high=1),), {**how, "dim": 1})
         yield Sample((m(),), how)
         yield Sample((m(0),), how)
         yield Sample((m(0, 2),), {**how, "dim": 0})

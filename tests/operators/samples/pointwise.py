@@ -59,7 +59,7 @@ NUMBERS: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 def _heaviside(x: Any, v: Any) -> Any:
-    return np.where(np.isnan(x), x, np.where(x == 0, v, np.where(x > 0, 1, 0)))
+    return np.where(x == 0, v, np.where(x > 0, 1, 0))  # 0 for NaN, unlike NumPy
 
 
 def _div(a: Any, b: Any, rounding_mode: str | None = None) -> Any:
@@ -106,6 +106,7 @@ REFERENCE: dict[str, Callable[..., Any]] = {
     "add": lambda a, b, alpha=1: a + (b if alpha == 1 else b * alpha),
     "acos": np.arccos,
     "acosh": np.arccosh,
+    "angle": lambda x: np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0.0)),
     "asin": np.arcsin,
     "asinh": np.arcsinh,
     "atan": np.arctan,

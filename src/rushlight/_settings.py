@@ -1,0 +1,223 @@
+"""Switches of the whole process that programs set and ask for; and questions about a tensor or a number.
+
+The kernels give the same bits in every run with as many threads, so that asking for deterministic algorithms changes
+nothing here but the answer to who asks.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from . import _C
+
+__all__ = [
+    "are_deterministic_algorithms_enabled",
+    "conj",
+    "conj_physical",
+    "get_deterministic_debug_mode",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "imag",
+    "is_conj",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_inference",
+    "is_neg",
+    "is_signed",
+    "is_warn_always_enabled",
+    "real",
+    "resolve_conj",
+    "resolve_neg",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
+    "set_num_interop_threads",
+    "set_warn_always",
+    "sym_float",
+    "sym_int",
+    "sym_max",
+    "sym_min",
+    "sym_not",
+    "use_deterministic_algorithms",
+]
+
+Tensor = _C.Tensor
+
+_deterministic = {"on": False, "warn_only": False}
+_precision = "highest"
+_warn_always = False
+_interop_threads = 1
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for operators that repeat their results to the bit."""
+    _deterministic.update(on=bool(mode), warn_only=bool(mode) and bool(warn_only))
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Were deterministic algorithms asked for?"""
+    return _deterministic["on"]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Were they asked for with a warning in place of an error?"""
+    return _deterministic["warn_only"]
+
+
+_MODES = ("default", "warn", "error")
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Ask for deterministic algorithms by "default" (0: no), "warn" (1) or "error" (2)."""
+    if not isinstance(debug_mode, int | str):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if isinstance(debug_mode, str):
+        if debug_mode not in _MODES:
+            raise RuntimeError(
+                f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}"
+            )
+        debug_mode = _MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """Return 0, 1 (warn) or 2 (error): how deterministic algorithms were asked for."""
+    return 0 if not _deterministic["on"] else 1 if _deterministic["warn_only"] else 2
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Allow products of float32 numbers to be less precise; here they are of full precision whatever is allowed."""
+    global _precision
+    if precision in ("highest", "high", "medium"):
+        _precision = precision
+        return
+    warnings.warn(
+        f"{precision} is not one of 'highest', 'high', or 'medium'; the current setFloat32MatmulPrecision call has no "
+        "effect.",
+        stacklevel=2,
+    )
+
+
+def get_float32_matmul_precision() -> str:
+    """Return what was set."""
+    return _precision
+
+
+def set_warn_always(b: bool) -> None:
+    """Ask that warnings which are given once be given always."""
+    global _warn_always
+    if not isinstance(b, bool):
+        raise TypeError(f"set_warn_always(): expected a bool, but got {type(b).__name__}")
+    _warn_always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """Return what was set."""
+    return _warn_always
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Return False: denormal numbers are computed with, not flushed to zero."""
+    return False
+
+
+def get_num_interop_threads() -> int:
+    """Return what was set: operators run one after another in the thread that calls them."""
+    return _interop_threads
+
+
+def set_num_interop_threads(n: int) -> None:
+    """Accept a number of threads for running operators side by side."""
+    global _interop_threads
+    if n <= 0:
+        raise RuntimeError("Expected number of threads > 0")
+    _interop_threads = int(n)
+
+
+# ---- questions
+
+
+def is_signed(input: Tensor) -> bool:
+    """Has the tensor's type negative numbers?"""
+    return input.is_signed()
+
+
+def is_inference(input: Tensor) -> bool:
+    """Was the tensor made in inference mode?"""
+    return input.is_inference()
+
+
+def is_conj(input: Tensor) -> bool:
+    """Is the tensor to be read conjugated? Never: conjugates are computed."""
+    return False
+
+
+def is_neg(input: Tensor) -> bool:
+    """Is the tensor to be read negated? Never: negatives are computed."""
+    return False
+
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """Return the tensor, which is never to be read conjugated."""
+    return input
+
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """Return the tensor, which is never to be read negated."""
+    return input
+
+
+def real(input: Tensor) -> Tensor:
+    """Return the real part: the tensor itself where its numbers are real."""
+    return input.real
+
+
+def imag(input: Tensor) -> Tensor:
+    """Return the imaginary part of complex numbers; real ones are refused."""
+    return input.imag
+
+
+def conj(input: Tensor) -> Tensor:
+    """Return the conjugate: the tensor itself where its numbers are real."""
+    if input.is_complex():
+        raise NotImplementedError(f'"conj" not implemented for {input.dtype}')
+    return input
+
+
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Return the conjugate, computed: the tensor itself where its numbers are real."""
+    return conj(input) if out is None else out.copy_(conj(input))
+
+
+# ---- numbers that may be symbols elsewhere
+
+
+def sym_int(a: Any) -> int:
+    """Return the number without its fraction."""
+    whole: int = math.trunc(a)
+    return whole
+
+
+def sym_float(a: Any) -> float:
+    """Return the number as a float."""
+    return float(a)
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """Return the greater number; a float where one of them is."""
+    greater = max(a, b)
+    return float(greater) if isinstance(a, float) or isinstance(b, float) else greater
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """Return the smaller number; a float where one of them is."""
+    smaller = min(a, b)
+    return float(smaller) if isinstance(a, float) or isinstance(b, float) else smaller
+
+
+def sym_not(a: bool) -> bool:
+    """Return the opposite."""
+    return not a

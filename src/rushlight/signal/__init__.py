@@ -1,0 +1,5 @@
+"""Signal processing: windows."""
+
+from . import windows as windows
+
+__all__ = ["windows"]
