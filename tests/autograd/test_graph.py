@@ -406,3 +406,8 @@ def test_contexts_cannot_be_nested():
         pass
     with allow_mutation_on_saved_tensors():
         pass
+
+
+def test_budget_of_a_compiled_region_is_refused():
+    with pytest.raises(RuntimeError, match="torch.compile only"):
+        torch.autograd.graph.region_activation_memory_budget(0.5)

@@ -191,6 +191,55 @@ def test_saved_tensor_changed_in_place_is_an_error():
             y.sum().backward()
 
 
+def test_training_inside_of_the_block():
+    def train(budget):
+        torch.manual_seed(2)
+        model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32), torch.nn.Tanh())
+        scale = torch.nn.Parameter(torch.ones(32))
+        optimizer = torch.optim.Adam([*model.parameters(), scale], lr=0.01)
+        x = torch.randn(128, 32)
+        losses = []
+
+        def steps():
+            for _ in range(5):
+                optimizer.zero_grad()
+                loss = ((model(x).sin() * scale).exp() * (scale * 2).cos() - x).square().mean()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+
+        if budget is None:
+            steps()
+        else:
+            with memory_budget(budget):
+                steps()
+        return losses, [p.detach().clone() for p in (*model.parameters(), scale)]
+
+    losses, parameters = train(None)
+    for budget in (1, 100_000, 10**9):
+        again, same = train(budget)
+        assert again == losses
+        assert all(torch.equal(a, b) for a, b in zip(parameters, same, strict=True))
+    assert losses[-1] < losses[0]
+
+
+def test_around_and_inside_of_checkpoints():
+    def function(x):
+        return torch.utils.checkpoint.checkpoint(lambda x: chain(x, 9), x.sin(), use_reentrant=False).exp() * x
+
+    x = torch.randn(COUNT)
+    plain = gradient(lambda x: chain(x.sin(), 9).exp() * x, x)
+    assert torch.equal(gradient(function, x, 1), plain)
+
+    def within(x):
+        with memory_budget(1):
+            return chain(x, 9)
+
+    leaf = x.detach().requires_grad_()
+    torch.utils.checkpoint.checkpoint(within, leaf, use_reentrant=False).sum().backward()
+    assert torch.equal(leaf.grad, gradient(lambda x: chain(x, 9), x))
+
+
 def test_random_numbers_and_normalisation():
     def function(x):
         x = torch.nn.functional.dropout(x.reshape(4, 16, 64), 0.4)

@@ -48,7 +48,7 @@ class detect_anomaly:
     are shown as a warning before the error. With ``check_nan`` a backward that produces NaN raises RuntimeError, with
     ``check_inf`` one that produces an infinity, too. With ``check_forward`` the first operation of a forward pass does
     whose result holds one while its inputs do not; the error gives the operation, statistics of its inputs, and the
-    line. Pointwise results are then computed at once, not deferred. ``check_inf`` and ``check_forward`` are not in
+    line. ``check_inf`` and ``check_forward`` are not in
     PyTorch. This slows programs down: for debugging only.
     """
 

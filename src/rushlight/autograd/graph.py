@@ -15,7 +15,7 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 from rushlight import _C, Tensor
 from rushlight._missing import lazy_module
@@ -39,6 +39,7 @@ __all__ = [
     "get_gradient_edge",
     "increment_version",
     "memory_budget",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
@@ -369,6 +370,14 @@ def memory_budget(bytes: int, *, directory: "str | os.PathLike[str] | None" = No
     from ._memory_budget import MemoryBudget
 
     return MemoryBudget(bytes, directory)
+
+
+def region_activation_memory_budget(budget: float) -> NoReturn:
+    """In PyTorch, a ratio for regions under ``torch.compile``; outside of them, as always here, a RuntimeError."""
+    raise RuntimeError(
+        "region_activation_memory_budget has an effect under torch.compile only, where rushlight has no regions; "
+        "autograd.graph.memory_budget(bytes) bounds the memory of any program"
+    )
 
 
 __getattr__, __dir__ = lazy_module(__name__, names={"draw": "rushlight.autograd.draw"})

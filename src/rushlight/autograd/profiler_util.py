@@ -237,13 +237,17 @@ class EventList(list[Any]):
 
         ValueError for another metric than ``self_cpu_time_total``.
         """
-        if metric != "self_cpu_time_total":
-            raise ValueError(f"metric should be one of: ['self_cpu_time_total'], but got {metric!r}")
+        if metric not in self.supported_export_stacks_metrics():
+            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}, but got {metric!r}")
         with open(path, "w", encoding="utf-8") as file:
             for event in self:
                 value = int(event.self_cpu_time_total)
                 if event.stack and value > 0:
                     file.write(";".join(reversed(event.stack)).replace(" ", "_") + f" {value}\n")
+
+    def supported_export_stacks_metrics(self) -> list[str]:
+        """What :meth:`export_stacks` can write."""
+        return ["self_cpu_time_total"]
 
     def __str__(self) -> str:
         return self.table()
