@@ -73,6 +73,17 @@ def test_every_form_of_call_is_recorded_under_its_name():
     assert {f"aten::{name}" for name in expected.split()} <= names
 
 
+def test_steps_of_optimizers_are_ranges():
+    parameter = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+    with profile() as prof:
+        optimizer.step(lambda: (parameter * 2).sum())
+    step = one(prof.function_events, "Optimizer.step#SGD.step")
+    assert [child.name for child in step.cpu_children] == ["aten::mul", "aten::sum"]
+    assert not torch.optim.optimizer._global_pre_hooks
+    assert not torch.optim.optimizer._global_post_hooks
+
+
 def test_nothing_is_recorded_outside():
     x, w = problem()
     plain = type(x).__matmul__, torch.exp

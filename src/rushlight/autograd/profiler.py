@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from rushlight import _C
 from rushlight._missing import lazy_module
+from rushlight.utils.hooks import RemovableHandle
 
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg
 
@@ -93,8 +94,11 @@ class profile:
     def _start(self) -> None:
         _C._profiler_start(self.record_shapes, self.with_stack)
         self._origin = _C._profiler_clock()
+        self._step_hooks = _name_optimizer_steps()
 
     def _stop(self) -> None:
+        for handle in self._step_hooks:
+            handle.remove()
         self.function_events = EventList.from_records(
             _C._profiler_stop(), self._origin, profile_memory=self.profile_memory, with_stack=self.with_stack
         )
@@ -130,6 +134,19 @@ class profile:
 
     def __str__(self) -> str:
         return "<unfinished torch.autograd.profile>" if self.function_events is None else str(self.function_events)
+
+
+def _name_optimizer_steps() -> list[RemovableHandle]:
+    """Give every optimizer's step a range of its own, as long as the handles are not removed."""
+    from rushlight.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    def enter(optimizer: Any, args: Any, kwargs: Any) -> None:
+        _C._profiler_enter(f"Optimizer.step#{type(optimizer).__name__}.step")
+
+    def leave(optimizer: Any, args: Any, kwargs: Any) -> None:
+        _C._profiler_exit()
+
+    return [register_optimizer_step_pre_hook(enter), register_optimizer_step_post_hook(leave)]
 
 
 __getattr__, __dir__ = lazy_module(__name__)
