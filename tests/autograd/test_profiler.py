@@ -195,6 +195,29 @@ def test_table():
         prof.key_averages().table(sort_by="bogus")
 
 
+def test_floating_point_operations():
+    functional = torch.nn.functional
+    with profile(with_flops=True) as prof:
+        torch.ones(3, 4) @ torch.ones(4, 5)
+        functional.conv2d(torch.ones(1, 2, 5, 5), torch.ones(3, 2, 3, 3))
+        functional.linear(torch.ones(7, 4), torch.ones(2, 4))
+        torch.bmm(torch.ones(2, 3, 4), torch.ones(2, 4, 5))
+        torch.addmm(torch.ones(5), torch.ones(3, 4), torch.ones(4, 5))
+        torch.ones(2, 3) * torch.ones(3)
+        torch.ones(2, 3).exp()
+    counts = {average.key: average.flops for average in prof.key_averages()}
+    expected = {"matmul": 120, "conv2d": 972, "linear": 112, "bmm": 240, "addmm": 120, "mul": 6, "exp": 0}
+    assert {name: counts[f"aten::{name}"] for name in expected} == expected
+    assert "Total FLOPs" in prof.table()
+    assert "Total FLOPs" not in profile_of_nothing().table()
+
+
+def profile_of_nothing():
+    with profile() as prof:
+        torch.ones(1)
+    return prof
+
+
 def test_chrome_trace(tmp_path):
     x, w = problem()
     with profile(record_shapes=True) as prof, record_function("mine"):
@@ -228,8 +251,6 @@ def test_record_function_as_decorator_and_wrong_use():
         raise AssertionError
     with pytest.raises(RuntimeError, match="not reentrant"), outer:
         raise AssertionError
-    with pytest.raises(NotImplementedError, match="with_flops"):
-        profile(with_flops=True)
 
 
 # --- steps ----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ namespace {
 enum class EventKind : std::uint8_t { Operator, Node, Range, Pass };
 
 struct Event {
-  Owned name, shapes, stack;
+  Owned name, shapes, stack, result;  ///< result: the shape of an operator's (first) tensor
   EventKind kind = EventKind::Operator;
   std::int64_t begin = 0, end = -1;  ///< in ns
   std::int64_t allocated = 0;        ///< bytes: until the event ends, what was in use at its begin; then the difference
@@ -109,11 +109,11 @@ PyObject* start(PyObject*, PyObject* args) {
 
 Owned event_tuple(const Event& e) {
   auto or_none = [](const Owned& o) { return o ? o.get() : Py_None; };
-  return Owned(checked(Py_BuildValue("OiLLLnLKLOO", e.name.get(), int(e.kind), static_cast<long long>(e.begin),
+  return Owned(checked(Py_BuildValue("OiLLLnLKLOOO", e.name.get(), int(e.kind), static_cast<long long>(e.begin),
                                      static_cast<long long>(e.end), static_cast<long long>(e.allocated),
                                      Py_ssize_t(e.thread >> 1), static_cast<long long>(e.parent),
                                      static_cast<unsigned long long>(e.sequence), static_cast<long long>(e.identity),
-                                     or_none(e.shapes), or_none(e.stack))));
+                                     or_none(e.shapes), or_none(e.stack), or_none(e.result))));
 }
 
 PyObject* stop(PyObject*, PyObject*) {
@@ -160,7 +160,8 @@ PyObject* clock_ns(PyObject*, PyObject*) { return PyLong_FromLongLong(now()); }
 PyMethodDef methods[] = {
     {"_profiler_start", start, METH_VARARGS, "_profiler_start(record_shapes, with_stack): begins to record events."},
     {"_profiler_stop", stop, METH_NOARGS,
-     "Ends it: [(name, kind, begin, end, bytes, thread, parent, sequence, id of the node, shapes, stack), ...]; kinds: "
+     "Ends it: [(name, kind, begin, end, bytes, thread, parent, sequence, id of the node, shapes, stack, shape of the "
+     "result), ...]; kinds: "
      "0 operator, 1 node, 2 range, 3 pass over memory that computed deferred results."},
     {"_profiler_enter", enter, METH_O, "Opens a range of this name, if events are recorded."},
     {"_profiler_exit", leave, METH_NOARGS, "Closes the range, or whatever was opened last."},
@@ -184,7 +185,10 @@ void event_end(PyObject* result) {
   Event* e = end();
   if (!e || !result) return;
   PyObject* first = PyTuple_Check(result) && PyTuple_GET_SIZE(result) ? PyTuple_GET_ITEM(result, 0) : result;
-  if (is_tensor(first) && tensor_of(first)->grad_fn_) name_node(*e, tensor_of(first)->grad_fn_);
+  if (!is_tensor(first)) return;
+  const Tensor& t = *tensor_of(first);
+  if (t.grad_fn_) name_node(*e, t.grad_fn_);
+  if (with_shapes) e->result = Owned(make_size(t.sizes()));
 }
 
 void init_profile(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }

@@ -46,11 +46,12 @@ class profile:
     """Inside, every operator, node of backward and named range is recorded.
 
     ``record_shapes`` keeps the shapes of their inputs, ``with_stack`` the lines that called them, ``profile_memory``
-    shows the memory of each in tables. ``enabled=False`` does nothing. After the block: ``function_events``,
+    shows the memory of each in tables, ``with_flops`` counts the arithmetic of products, convolutions, ``add`` and
+    ``mul``. ``enabled=False`` does nothing. After the block: ``function_events``,
     ``key_averages()``, ``table()``, ``total_average()``, ``self_cpu_time_total``, ``export_chrome_trace(path)`` and
     ``export_stacks(path)``.
 
-    Raises RuntimeError where a profiler runs already, or cannot be read yet; NotImplementedError for ``with_flops``.
+    Raises RuntimeError where a profiler runs already, or cannot be read yet.
     """
 
     def __init__(
@@ -72,10 +73,9 @@ class profile:
     ) -> None:
         if use_cuda or use_device == "cuda":
             warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
-        if with_flops:
-            raise NotImplementedError("rushlight's profiler does not count floating-point operations (with_flops=True)")
         self.enabled = enabled
         self.record_shapes, self.with_stack, self.profile_memory = record_shapes, with_stack, profile_memory
+        self.with_flops = with_flops
         self.entered = False
         self.function_events: EventList | None = None
 
@@ -92,7 +92,7 @@ class profile:
             self._stop()
 
     def _start(self) -> None:
-        _C._profiler_start(self.record_shapes, self.with_stack)
+        _C._profiler_start(self.record_shapes or self.with_flops, self.with_stack)
         self._origin = _C._profiler_clock()
         self._step_hooks = _name_optimizer_steps()
 
@@ -102,6 +102,7 @@ class profile:
         self.function_events = EventList.from_records(
             _C._profiler_stop(), self._origin, profile_memory=self.profile_memory, with_stack=self.with_stack
         )
+        self.function_events.with_flops = self.with_flops
 
     def _finished(self) -> EventList:
         if self.function_events is None:

@@ -6,7 +6,8 @@ memory leave out those of the events inside it.
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
@@ -54,7 +55,7 @@ class FunctionEvent(_Formatted):
     """
 
     def __init__(self, number: int, record: tuple[Any, ...], origin: int, names: "_Names") -> None:
-        name, kind, begin, end, memory, thread, parent, sequence, node, shapes, stack = record
+        name, kind, begin, end, memory, thread, parent, sequence, node, shapes, stack, result = record
         self.id = number
         self.kind = KINDS[kind]
         self.trace_name = names.shown(name, self.kind)
@@ -66,6 +67,7 @@ class FunctionEvent(_Formatted):
         self.node_id = node
         self.input_shapes: list[list[int]] = [list(s) for s in shapes] if shapes is not None else []
         self.stack: list[str] = names.lines(stack)
+        self.flops = _flops(name, self.input_shapes, result) if self.kind == "operator" else 0
         self.count = 1
         self.is_user_annotation = self.kind == "range"
         self.is_async = self.is_remote = self.is_legacy = False
@@ -100,6 +102,7 @@ class FunctionEventAvg(_Formatted):
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.flops = 0
         self.input_shapes: list[list[int]] = []
         self.stack: list[str] = []
 
@@ -113,6 +116,7 @@ class FunctionEventAvg(_Formatted):
         self.self_cpu_time_total += event.self_cpu_time_total
         self.cpu_memory_usage += event.cpu_memory_usage
         self.self_cpu_memory_usage += event.self_cpu_memory_usage
+        self.flops += event.flops
         return self
 
     __iadd__ = add
@@ -153,6 +157,7 @@ class EventList(list[Any]):
     profile_memory = False
     with_stack = False
     record_shapes = False
+    with_flops = False
 
     @classmethod
     def from_records(
@@ -254,7 +259,7 @@ class EventList(list[Any]):
 
     def _like(self, items: Iterable[Any]) -> "EventList":
         made = EventList(items)
-        made.profile_memory, made.with_stack = self.profile_memory, self.with_stack
+        made.profile_memory, made.with_stack, made.with_flops = self.profile_memory, self.with_stack, self.with_flops
         return made
 
     def _total_self(self) -> float:
@@ -278,9 +283,26 @@ class EventList(list[Any]):
         columns.append(_Column("# of Calls", lambda e: str(e.count)))
         if any(event.input_shapes for event in self):
             columns.append(_Column("Input Shapes", lambda e: _cut(str(e.input_shapes), shapes_width)))
+        if self.with_flops:
+            columns.append(_Column("Total FLOPs", lambda e: f"{e.flops:.3f}" if e.flops else "--"))
         if any(event.stack for event in self):
             columns.append(_Column("Source Location", lambda e: _cut(e.stack[0] if e.stack else "", source_width)))
         return columns
+
+
+def _flops(name: str, inputs: list[list[int]], result: Sequence[int] | None) -> int:
+    """Additions and multiplications of a product, convolution, sum or product of tensors; 0 where it is not known."""
+    if result is None or len(inputs) < 2:
+        return 0
+    count = prod(result)
+    if name in ("mm", "bmm", "matmul", "addmm", "baddbmm"):
+        left = inputs[1 if name in ("addmm", "baddbmm") else 0]
+        return 2 * count * left[-1] if left else 0
+    if name == "linear":
+        return 2 * count * inputs[0][-1]
+    if name in ("conv1d", "conv2d", "conv3d"):
+        return 2 * count * prod(inputs[1][1:])
+    return count if name in ("add", "mul") else 0
 
 
 class _Column(NamedTuple):

@@ -108,12 +108,11 @@ class profile:
     """Record what runs inside, in the steps that ``schedule`` chooses; ``step()`` ends a step.
 
     ``on_trace_ready(self)`` is called when a cycle of the schedule has been recorded, and at the end. Each cycle's
-    events replace those of the last, unless ``acc_events``. ``record_shapes``,
-    ``profile_memory`` and ``with_stack`` as for :class:`autograd.profiler.profile`. Without a schedule everything is
-    recorded. Results: ``events()``, ``key_averages()``, ``export_chrome_trace(path)``, ``export_stacks(path)``.
+    events replace those of the last, unless ``acc_events``. ``record_shapes``, ``profile_memory``, ``with_stack`` and
+    ``with_flops`` as for :class:`autograd.profiler.profile`. Without a schedule everything is recorded. Results:
+    ``events()``, ``key_averages()``, ``export_chrome_trace(path)``, ``export_stacks(path)``.
 
-    AssertionError for activities without the CPU's, and where results are asked for before there are
-    any; NotImplementedError for ``with_flops``.
+    AssertionError for activities without the CPU's, and where results are asked for before there are any.
     """
 
     def __init__(
@@ -147,7 +146,6 @@ class profile:
             "with_stack": with_stack,
             "with_flops": with_flops,
         }
-        autograd_profiler.profile(**self._options)  # refuses what it does not know before anything runs
         self.schedule = _always if schedule is None else schedule
         self.on_trace_ready = on_trace_ready
         self.record_steps = schedule is not None
