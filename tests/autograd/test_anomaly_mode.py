@@ -264,6 +264,24 @@ def test_backward_error_gives_the_line_and_what_came_in():
     assert "Gradient 0: torch.float32 [1], min 3, max 3" in str(info.value)
 
 
+def test_branch_not_taken_is_explained():
+    """The most reported NaN of all: where() gives a gradient of 0 to the branch not taken, whose derivative is nan."""
+    x = torch.tensor([0.0, 4.0], requires_grad=True)
+    with set_detect_anomaly(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = torch.where(x > 0, x.sqrt(), 0.0)
+        with pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan values") as info:
+            y.sum().backward()
+        assert "0 times an infinite derivative" in str(info.value)
+        assert "torch.where(mask, f(torch.where(mask, x, 1.0)), 0.0)" in str(info.value)
+        torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0).sum().backward()
+        assert x.grad.tolist() == [0.0, 0.25]
+        y = torch.tensor([-1.0], requires_grad=True).sqrt()
+        with pytest.raises(RuntimeError, match="returned nan values") as info:
+            y.sum().backward()
+        assert "0 times" not in str(info.value)
+
+
 def test_large_results_are_checked_at_once():
     x = torch.full((1 << 17,), -1.0)
     with (

@@ -331,7 +331,7 @@ class Run {
     for (int i = 0; i < node->n_edges; ++i) {
       if (!results[i]) continue;
       Fault fault = fault_in(*results[i], true, node_watch.infinities);
-      if (fault != Fault::None) report_not_finite(node, i, fault == Fault::Nan, grads);
+      if (fault != Fault::None) report_not_finite(node, i, fault == Fault::Nan, grads, results[i]);
     }
   }
 

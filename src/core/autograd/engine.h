@@ -34,7 +34,7 @@ void profile_node(Node* node);
 void profile_end();
 /// embedding: raises for gradient `output` of the node, which holds NaN (or infinity); `grads`: what the node was
 /// given.
-[[noreturn]] void report_not_finite(Node* node, int output, bool nan, const TensorRef* grads);
+[[noreturn]] void report_not_finite(Node* node, int output, bool nan, const TensorRef* grads, const TensorRef& result);
 
 /// embedding: called between nodes now and then: raises where the user interrupted, lets other threads run.
 void breathe();

@@ -139,13 +139,12 @@ void explain_failure(Node* node) {
   PyErr_Restore(type, value, trace);
 }
 
-void report_not_finite(Node* node, int output, bool nan, const TensorRef* grads) {
+void report_not_finite(Node* node, int output, bool nan, const TensorRef* grads, const TensorRef& result) {
   Owned module(checked(PyImport_ImportModule("rushlight.autograd.anomaly_mode")));
   Owned inputs(wrap_tuple(TensorList(grads, grads + node->n_outputs)));
-  Owned place =
-      node->extra && node->extra->trace ? Owned::borrow(object_of(node->extra->trace)) : Owned::borrow(Py_None);
-  Owned message(checked(PyObject_CallMethod(module, "_backward_message", "siOOO", name_of(node).c_str(), output,
-                                            nan ? Py_True : Py_False, inputs.get(), place.get())));
+  PyObject* place = node->extra && node->extra->trace ? object_of(node->extra->trace) : Py_None;
+  Owned message(checked(PyObject_CallMethod(module, "_backward_message", "siOOOO", name_of(node).c_str(), output,
+                                            nan ? Py_True : Py_False, inputs.get(), object_of(result.get()), place)));
   fail(text_of(message));
 }
 

@@ -106,12 +106,28 @@ def _forward_message(name: str, inputs: Sequence[Any], result: Any, nan: bool, p
     )
 
 
-def _backward_message(name: str, output: int, nan: bool, gradients: Sequence[Any], place: Place | None) -> str:
+def _backward_message(
+    name: str, output: int, nan: bool, gradients: Sequence[Any], result: Any, place: Place | None
+) -> str:
     """The error of a node that gave a gradient which is not finite."""
     text = f"Function '{name}' returned {_fault(nan)} values in its {output}th output."
     if place is not None:
         text += f"\nIts operation was called here: {line_of(place)}"
-    return text + "\n" + _describe_all("Gradient", gradients)
+    text += "\n" + _describe_all("Gradient", gradients)
+    if nan and len(gradients) == 1 and _zero_where_nan(gradients[0], result):
+        text += (
+            "The gradient that came in is 0 wherever the result is nan: 0 times an infinite derivative. So it is behind "
+            "torch.where, masked_fill or a product with a mask, in places that they leave out. Put numbers that are "
+            "safe into these places before the operation, too: torch.where(mask, f(torch.where(mask, x, 1.0)), 0.0).\n"
+        )
+    return text
+
+
+def _zero_where_nan(gradient: Any, result: Any) -> bool:
+    if not isinstance(gradient, rushlight.Tensor) or gradient.shape != result.shape:
+        return False
+    with no_grad():
+        return bool((gradient[result.isnan()] == 0).all())
 
 
 def _fault(nan: bool) -> str:
