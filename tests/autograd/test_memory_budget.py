@@ -269,6 +269,28 @@ def test_file_goes_where_asked_and_its_places_are_used_again(tmp_path):
         memory_budget(1, directory=tmp_path / "absent")
 
 
+def test_the_same_bytes_as_other_numbers():
+    class Keeps(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            bits = x.view(torch.int32)
+            ctx.save_for_backward(x, bits)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            x, bits = ctx.saved_tensors
+            assert bits.dtype == torch.int32
+            assert torch.equal(bits, x.view(torch.int32))
+            return g * x
+
+    x = torch.randn(COUNT)
+    for budget in (1, 10**9):
+        assert torch.equal(
+            gradient(lambda x: Keeps.apply(x.sin()).exp(), x, budget), gradient(lambda x: Keeps.apply(x.sin()).exp(), x)
+        )
+
+
 def test_other_hooks():
     x = torch.randn(COUNT, requires_grad=True)
     with disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"), memory_budget(1):

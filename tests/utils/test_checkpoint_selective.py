@@ -133,9 +133,34 @@ def test_kept_result_changed_in_place():
     with pytest.raises(RuntimeError, match="Tensor cached during selective activation checkpoint has been mutated"):
         out.sum().backward()
     assert x.grad is None
-    out = checkpoint(changes, x, w, use_reentrant=False, context_fn=selective(kept, allow_cache_entry_mutation=True))
+    kept = selective(kept, allow_cache_entry_mutation=True)
+    checkpoint(changes, x, w, use_reentrant=False, context_fn=kept).sum().backward()
+    for p, expected in zip((x, w), plain_gradients(lambda x, w: (x @ w).sin().cos(), x, w), strict=True):
+        assert torch.equal(p.grad, expected)
+
+
+def test_random_numbers_behind_a_kept_operator():
+    numbers = iter([True, False, True, False])
+
+    def policy(ctx, op, *args, **kwargs):
+        return op is torch.rand_like and next(numbers)
+
+    def function(x):
+        for _ in range(4):
+            x = x.sin() * torch.rand_like(x)
+        return x
+
+    x = torch.ones(5, requires_grad=True)
+    torch.manual_seed(4)
+    function(x).sum().backward()
+    expected, x.grad = x.grad, None
+    after = torch.get_rng_state()
+    torch.manual_seed(4)
+    out = checkpoint(function, x, use_reentrant=False, context_fn=selective(policy))
+    assert torch.equal(torch.get_rng_state(), after)
     out.sum().backward()
-    assert x.grad is not None
+    assert torch.equal(torch.get_rng_state(), after)
+    assert torch.equal(x.grad, expected)
 
 
 def test_only_one_backward():

@@ -32,7 +32,7 @@ extern NodeWatch node_watch;
 /// embedding: opens and closes the profiler's event of a node.
 void profile_node(Node* node);
 void profile_end();
-/// embedding: raises for gradient `output` of the node, which holds NaN (or infinity); `grads`: what the node was
+/// embedding: raises for `result`, gradient `output` of the node, with NaN (or infinity); `grads`: what the node was
 /// given.
 [[noreturn]] void report_not_finite(Node* node, int output, bool nan, const TensorRef* grads, const TensorRef& result);
 

@@ -177,6 +177,8 @@ class MemoryBudget:
                 if value.grad_fn is not None:
                     return
                 block = self._hold(value)
+            elif block.tensor is not None and block.tensor.dtype != value.dtype:
+                return
             steps = max(steps, block.steps + 1)
             windows.append(_Window.of(value, block))
         if steps > _LONGEST:
@@ -200,6 +202,8 @@ class MemoryBudget:
         block = self._known(tensor) or self._new(tensor.untyped_storage().nbytes())
         if block.tensor is None:
             self._keep(block, tensor)
+        elif block.tensor.dtype != tensor.dtype:  # a window through which the same bytes are other numbers
+            return tensor, tensor._version
         block.saved = True
         self._make_room()
         return _Saved(_Window.of(tensor, block), tensor._version)

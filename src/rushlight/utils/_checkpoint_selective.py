@@ -68,8 +68,8 @@ def create_selective_checkpoint_contexts(
 
     ``policy_fn(ctx, op, *args, **kwargs)`` returns a :class:`CheckpointPolicy` (or True for ``MUST_SAVE``, False for
     ``PREFER_RECOMPUTE``); a list of operators means to keep theirs. Raises TypeError for anything else, ValueError for
-    an element that is no operator; in backward, RuntimeError where a kept result was changed in place, unless
-    ``allow_cache_entry_mutation``, and for a second backward.
+    an element that is no operator; in backward, RuntimeError for a second backward, and where a kept result was changed
+    in place. With ``allow_cache_entry_mutation`` copies are kept, so that such changes do no harm.
     """
     if isinstance(policy_fn_or_list, (list, tuple)):
         kept = list(policy_fn_or_list)
@@ -93,13 +93,15 @@ def _is_listed(ops: list[Any], ctx: SelectiveCheckpointContext, op: Any, *args: 
 
 
 class _Kept:
-    """The result of one call, and what the call saved for backward: (kind, number or tensor) in order."""
+    """The result of one call, what the call saved for backward, as (kind, number or tensor) in order, and the state of
+    the generator behind it, where the call drew random numbers."""
 
-    def __init__(self, result: Any, saved: list[tuple[str, Any]]) -> None:
+    def __init__(self, result: Any, saved: list[tuple[str, Any]], rng_state: Tensor | None, copied: bool) -> None:
         outputs = _tensors(result)
         self.requires_grad = [t.requires_grad for t in outputs]
-        self.outputs = [t.detach() for t in outputs]
-        self.versions = [t._version for t in outputs]
+        self.outputs = [t.detach().clone() if copied else t.detach() for t in outputs]
+        self.rng_state = rng_state
+        self.versions = [t._version for t in self.outputs]
         self.result = result if not isinstance(result, (Tensor, tuple, list)) else None
         self.type: Any = None if isinstance(result, Tensor) else type(result)
         self.saved = saved
@@ -132,6 +134,7 @@ class _Cache:
             saved.append(tensor)
             return packer.pack(tensor)
 
+        before = _C.default_generator.get_state()
         with saved_tensors_hooks(pack, packer.unpack):
             result = op(*args, **kwargs)
         named = _dispatched(op, args, kwargs)
@@ -139,7 +142,11 @@ class _Cache:
         if isinstance(choice, bool):
             choice = CheckpointPolicy.MUST_SAVE if choice else CheckpointPolicy.PREFER_RECOMPUTE
         keeps = choice not in _RECOMPUTED and not _shares_memory(op, args, kwargs, result)
-        entry = _Kept(result, _origins(saved, _all_tensors(args, kwargs), _tensors(result))) if keeps else None
+        entry = None
+        if keeps:
+            after = _C.default_generator.get_state()
+            origins = _origins(saved, _all_tensors(args, kwargs), _tensors(result))
+            entry = _Kept(result, origins, None if rushlight.equal(before, after) else after, self.allow_mutation)
         self.calls.setdefault(op, []).append(entry)
         return result
 
@@ -160,6 +167,8 @@ class _Cache:
             return op(*args, **kwargs)
         if not self.allow_mutation and any(t._version != v for t, v in zip(kept.outputs, kept.versions, strict=True)):
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+        if kept.rng_state is not None:
+            _C.default_generator.set_state(kept.rng_state)
         inputs = _all_tensors(args, kwargs)
         for kind, which in kept.saved:
             packer.pack(
