@@ -411,3 +411,12 @@ def test_contexts_cannot_be_nested():
 def test_budget_of_a_compiled_region_is_refused():
     with pytest.raises(RuntimeError, match="torch.compile only"):
         torch.autograd.graph.region_activation_memory_budget(0.5)
+
+
+def test_saved_on_cpu_and_changed_in_place_is_an_error():
+    x = torch.ones(2, requires_grad=True)
+    with save_on_cpu():
+        y = x.exp()
+        y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation.*version 1; expected version 0"):
+        y.sum().backward()

@@ -258,6 +258,21 @@ def test_input_changed_in_place_is_an_error():
         out.sum().backward()
 
 
+@BOTH
+def test_saved_tensor_changed_inside_is_an_error(reentrant):
+    def function(x):
+        h = x * 1
+        s = h.sin()
+        h.add_(1)
+        return s.cos()
+
+    x = leaf(0.5)
+    out = checkpoint(function, x, use_reentrant=reentrant).sum()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation.*version 1; expected version 0"):
+        out.backward()
+    assert x.grad is None
+
+
 def test_without_recording_the_function_runs_as_it_is():
     x = leaf(1.0)
     with torch.no_grad():

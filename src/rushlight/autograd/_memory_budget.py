@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import rushlight
 from rushlight import _C, Tensor
 
-from ._mutation import unwatch, watch
+from ._mutation import check_version, fail_version, unwatch, watch
 from .grad_mode import no_grad
 
 __all__ = ["MemoryBudget"]
@@ -288,15 +288,15 @@ class MemoryBudget:
     def _unpack(self, saved: Any) -> Tensor:
         if isinstance(saved, tuple):
             small: Tensor = saved[0]
-            _check_version(small, saved[1])
+            check_version(small, saved[1])
             return small
         block: _Block = saved.window.block
         if block.tensor is None:
             self._make(block)
         tensor: Tensor = saved.window.tensor().detach()  # in use from now on, so that it is not freed
         if block.changed:
-            _fail_version(tensor, saved.version + 1, saved.version)
-        _check_version(tensor, saved.version)
+            fail_version(tensor, saved.version + 1, saved.version)
+        check_version(tensor, saved.version)
         self._make_room()
         return tensor
 
@@ -413,15 +413,3 @@ def _copy_of_memory(tensor: Tensor) -> Tensor:
     count = tensor.untyped_storage().nbytes() // tensor.element_size()
     whole = rushlight.as_strided(tensor, (count,), (1,), 0).clone()
     return rushlight.as_strided(whole, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()).detach()
-
-
-def _check_version(tensor: Tensor, expected: int) -> None:
-    if tensor._version != expected:
-        _fail_version(tensor, tensor._version, expected)
-
-
-def _fail_version(tensor: Tensor, found: int, expected: int) -> None:
-    raise RuntimeError(
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{tensor.type()} {list(tensor.shape)}] is at version {found}; expected version {expected} instead."
-    )

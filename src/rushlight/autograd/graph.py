@@ -21,7 +21,7 @@ from rushlight import _C, Tensor
 from rushlight._missing import lazy_module
 from rushlight.utils.hooks import RemovableHandle
 
-from ._mutation import unwatch, watch
+from ._mutation import check_version, unwatch, watch
 from .grad_mode import enable_grad, no_grad
 
 if TYPE_CHECKING:
@@ -147,16 +147,17 @@ class saved_tensors_hooks:
 class save_on_cpu(saved_tensors_hooks):
     """Inside, tensors saved for backward are kept on the CPU: where all tensors of this package are.
 
-    Accepted so that programs run unchanged; a saved tensor still shares its memory. ``pin_memory`` and ``device_type``
-    have no effect.
+    Accepted so that programs run unchanged; a saved tensor still shares its memory, so that a change in place is an
+    error of backward, as without. ``pin_memory`` and ``device_type`` have no effect.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
-            return tensor.device, tensor.cpu()
+        def pack(tensor: Tensor) -> tuple[Any, Tensor, int]:
+            return tensor.device, tensor.cpu(), tensor._version
 
-        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
-            device, tensor = packed
+        def unpack(packed: tuple[Any, Tensor, int]) -> Tensor:
+            device, tensor, version = packed
+            check_version(tensor, version)
             return tensor.to(device)
 
         super().__init__(pack, unpack)

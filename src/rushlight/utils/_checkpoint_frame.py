@@ -19,6 +19,7 @@ from typing import Any
 import rushlight
 from rushlight import _C, Tensor
 from rushlight.autograd import Function
+from rushlight.autograd._mutation import check_version
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.autograd.graph import saved_tensors_hooks
 
@@ -87,7 +88,7 @@ class _Place:
     def __init__(self, index: int, metadata: tuple[Any, ...] | None) -> None:
         self.index = index
         self.metadata = metadata
-        self.values: dict[Any, Tensor] = {}  # by run of backward
+        self.values: dict[Any, tuple[Tensor, int]] = {}  # by run of backward; with the version it was saved at
         self.given: dict[Any, weakref.ref[Tensor]] = {}  # what was given away, while somebody has it
 
 
@@ -156,22 +157,23 @@ class Frame:
             run = _C._current_graph_task_id()
             if run == -1:  # looked at from outside of backward
                 run = object()
-        tensor = place.values.pop(run, None)
-        if tensor is None:
-            known = place.given.get(run)
-            tensor = known() if known is not None else None
-        if tensor is None:
+        known = place.given.get(run)
+        tensor = known() if known is not None else None
+        if tensor is not None:
+            return tensor
+        if run not in place.values:
             try:
                 self._recompute(run)
             except CheckpointError as error:
                 if self.journal is None:
                     raise
                 raise CheckpointError(self.journal.explain(error)) from error
-            tensor = place.values.pop(run, None)
-            if tensor is None:
+            if run not in place.values:
                 raise CheckpointError(
                     "torch.utils.checkpoint: a saved tensor was asked for that the recomputation did not reach."
                 )
+        tensor, version = place.values.pop(run)
+        check_version(tensor, version)
         place.given = {run: weakref.ref(tensor)}
         return tensor
 
@@ -237,7 +239,7 @@ class _Recorder:
                     f"tensor at position {index}:\nsaved metadata: {_shown(place.metadata)}\n"
                     f"recomputed metadata: {_shown(_metadata(tensor))}\n"
                 )
-            place.values[self.run] = tensor
+            place.values[self.run] = tensor, tensor._version
         if self.early_stop and self.count == len(frame.places):
             raise self.stop
         return tensor
