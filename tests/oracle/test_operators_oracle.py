@@ -85,8 +85,26 @@ def as_array(t: Any) -> Any:
     return np.asarray(t)
 
 
-# (operator, type): what differs and why
-KNOWN: dict[tuple[str, str], str] = {}
+# PyTorch's series for these are short
+ROUGH = {"_dirichlet_grad": 1e-5, "_standard_gamma_grad": 1e-4, "polygamma": 1e-8}
+# What differs on purpose, and keeps differing.
+KNOWN = {
+    **dict.fromkeys(
+        ("bmm", "matmul", "mm", "mv"), "products of bool are refused even where there is nothing to compute"
+    ),
+    **dict.fromkeys(("log_softmax", "softmax"), "integers are refused even where there is nothing to compute"),
+    **dict.fromkeys(("copysign", "signbit"), "the sign of a NaN that became bfloat16"),
+    "_unique2": "takes a dimension, which PyTorch gives to unique_dim",
+    "avg_pool3d": "half types are taken",
+    "pixel_unshuffle": "PyTorch gives an empty tensor back in its old shape",
+}
+NAMES = [pytest.param(n, marks=pytest.mark.xfail(reason=KNOWN[n], strict=True)) if n in KNOWN else n for n in NAMES]
+
+
+def with_reduction(op: Any, args: Any, kwargs: Any) -> Any:
+    """PyTorch's core leaves losses unreduced unless told, which its package always does: 1 is the mean."""
+    places = [i for i, p in enumerate(op.overloads[0].parameters) if p.name == "reduction"]
+    return {"reduction": 1, **kwargs} if places and len(args) <= places[0] else kwargs
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,7 +115,7 @@ def test_operator(name: str) -> None:
         for sample in samples_of(name, dtype):
             args, kwargs = converted(sample.args), converted(sample.kwargs)
             mine = outcome(op.callable, *[over(v, lambda t: t.detach().clone()) for v in (sample.args, sample.kwargs)])
-            other = outcome(twin, args, kwargs)
+            other = outcome(twin, args, with_reduction(op, args, kwargs))
             what = f"{name}({sample})"
             if dtype in COMPLEX and isinstance(mine, RuntimeError):
                 continue  # most of complex arithmetic is still to be built: it is refused
@@ -106,6 +124,7 @@ def test_operator(name: str) -> None:
             elif not isinstance(mine, Exception) and sample.values:
                 for a, b in zip(mine, other):
                     tolerance = family.allowed(kind(a) if hasattr(a, "dtype") else "float64")
+                    tolerance = (max(tolerance[0], ROUGH.get(name, 0)), tolerance[1])
                     if not np.allclose(as_array(a), as_array(b), *tolerance, equal_nan=True):
                         wrong.append(f"{what}: {as_array(a).tolist()}, PyTorch: {as_array(b).tolist()}")
     assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:40])
