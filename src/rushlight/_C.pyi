@@ -1573,6 +1573,18 @@ class _nn:  # a module
         generator: Generator | None = None,
     ) -> Tensor: ...
     @staticmethod
+    def scaled_dot_product_attention(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: _float = 0.0,
+        is_causal: _bool = False,
+        *,
+        scale: _float | None = None,
+        enable_gqa: _bool = False,
+    ) -> Tensor: ...
+    @staticmethod
     def silu(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
     @staticmethod
     def silu_(input: Tensor) -> Tensor: ...

@@ -122,7 +122,7 @@ def test_refusals():
         ((q, k.float(), v), {}, RuntimeError, "to have the same dtype"),
         ((q[0], k, v), {}, RuntimeError, "at least 2 dimensional"),
         ((q, k, v, torch.zeros(2, 4, 5)), {}, RuntimeError, "doesn't match the broadcast shape"),
-        ((q, k, [1]), {}, TypeError, "argument 'value' must be Tensor, not list"),
+        ((q, k, [1]), {}, TypeError, "argument 'value' .position 3. must be Tensor, not list"),
     ]:
         with pytest.raises(kind, match=phrase):
             attend(*args, **options)

@@ -121,7 +121,7 @@ def same_derivatives(ours, theirs, our_leaves, leaves, second=False):
 
 
 def same_module(name, args, kwargs, inputs, training=True, second=False, seed=0, **call):
-    """A module of both packages: printed form, initial values, state, results and gradients."""
+    """A module of both packages: printed form, initial values, state, results, gradients, and buffers afterwards."""
     torch.manual_seed(seed)
     theirs = getattr(torch.nn, name)(*args, **kwargs).train(training)
     twins = Twins()
@@ -135,6 +135,9 @@ def same_module(name, args, kwargs, inputs, training=True, second=False, seed=0,
     expected = tensors(unpacked(theirs(*inputs, **call)))
     rushlight.manual_seed(seed)
     found = tensors(unpacked(ours(*twins(list(inputs)), **twins(call))))
+    buffers = dict(ours.named_buffers())
+    for key, value in theirs.named_buffers():
+        assert_same(buffers[key], value, f"{key} afterwards")
     leaves = [t for t in tensors(list(inputs)) if isinstance(t, torch.Tensor) and t.requires_grad]
     names = [n for n, _ in theirs.named_parameters()]
     assert [n for n, _ in ours.named_parameters()] == names

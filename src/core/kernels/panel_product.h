@@ -66,26 +66,25 @@ void pack_panels(const T* from, std::int64_t depth, std::int64_t cols, std::int6
 
 /// The columns of `across` panels of `rows` rows of c.
 template <class T, int rows, int across>
-void tile(const T* a, std::int64_t lda, const T* panel, std::int64_t depth, T* c, std::int64_t ldc, const T* start,
-          bool add) {
+void tile(const PanelProduct<T>& m, const T* a, const T* panel, T* c, const T* start) {
   using Vector = typename Vectors<T>::Vector;
   constexpr int lanes = Vectors<T>::lanes, width = 2 * across;
   Vector sums[rows][width];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
-    auto* from = reinterpret_cast<const Vector*>(add ? c + r * ldc : start);
+    auto* from = reinterpret_cast<const Vector*>(m.add ? c + r * m.ldc : start);
 #pragma GCC unroll 8
     for (int v = 0; v < width; ++v) sums[r][v] = from ? from[v] : Vector{};
   }
-  std::int64_t panel_size = depth * 2 * lanes;
-  for (std::int64_t k = 0; k < depth; ++k) {
+  std::int64_t panel_size = m.tall * 2 * lanes, depth = m.depth, lda = m.lda, step = m.step;
+  for (std::int64_t k = 0; k < depth; ++k, a += step) {
     Vector b[width];
 #pragma GCC unroll 8
     for (int v = 0; v < width; ++v)
       b[v] = *reinterpret_cast<const Vector*>(panel + v / 2 * panel_size + (k * 2 + v % 2) * lanes);
 #pragma GCC unroll 8
     for (int r = 0; r < rows; ++r) {
-      Vector factor = a[r * lda + k] - Vector{};
+      Vector factor = a[r * lda] - Vector{};
 #pragma GCC unroll 8
       for (int v = 0; v < width; ++v) sums[r][v] += factor * b[v];
     }
@@ -93,7 +92,7 @@ void tile(const T* a, std::int64_t lda, const T* panel, std::int64_t depth, T* c
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < width; ++v) reinterpret_cast<Vector*>(c + r * ldc)[v] = sums[r][v];
+    for (int v = 0; v < width; ++v) reinterpret_cast<Vector*>(c + r * m.ldc)[v] = sums[r][v];
 }
 
 /// Rows below which a tile spans several panels, so that enough sums are under way at once.
@@ -108,14 +107,14 @@ std::int64_t tile_at(int rows, const PanelProduct<T>& m, const T* a, T* c, std::
   if constexpr (most > 1)
     if (rows < most) return tile_at<T, most - 1>(rows, m, a, c, p, panels);
   constexpr std::int64_t width = panel_width<T>;
-  const T *panel = m.packed + p * m.depth * width, *start = m.start ? m.start + p * width : nullptr;
+  const T *panel = m.packed + p * m.tall * width, *start = m.start ? m.start + p * width : nullptr;
   c += p * width;
   if constexpr (panels_across<most> > 1)
     if (panels >= panels_across<most>) {
-      tile<T, most, panels_across<most>>(a, m.lda, panel, m.depth, c, m.ldc, start, m.add);
+      tile<T, most, panels_across<most>>(m, a, panel, c, start);
       return panels_across<most>;
     }
-  tile<T, most, 1>(a, m.lda, panel, m.depth, c, m.ldc, start, m.add);
+  tile<T, most, 1>(m, a, panel, c, start);
   return 1;
 }
 
@@ -127,7 +126,9 @@ void last_panel(int rows, const PanelProduct<T>& m, const T* a, T* c, std::int64
   T whole[tile_rows * width] = {}, start[width] = {};
   for (std::int64_t r = 0; r < rows && m.add; ++r) std::memcpy(whole + r * width, c + r * m.ldc + p * width, bytes);
   if (m.start) std::memcpy(start, m.start + p * width, bytes);
-  PanelProduct<T> alone{rows, a, m.lda, m.packed + p * m.depth * width, m.depth, width, whole, width, start, m.add};
+  PanelProduct<T> alone = m;
+  alone.packed += p * m.tall * width;
+  alone.c = whole, alone.ldc = alone.cols = width, alone.start = start;
   tile_at<T>(rows, alone, a, whole, 0, 1);
   for (std::int64_t r = 0; r < rows; ++r) std::memcpy(c + r * m.ldc + p * width, whole + r * width, bytes);
 }

@@ -53,7 +53,7 @@ struct Packed {
   /// c (rows, cols) = start + a m, or += with `add`.
   PanelProduct<T> product(std::int64_t rows, const T* a, std::int64_t lda, T* c, std::int64_t ldc, const T* start,
                           bool add) const {
-    return {rows, a, lda, data.get(), depth, cols, c, ldc, start, add};
+    return {rows, a, lda, 1, data.get(), depth, depth, cols, c, ldc, start, add};
   }
 };
 

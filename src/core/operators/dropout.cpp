@@ -60,12 +60,16 @@ PointwiseOp& masked_scale() {
   return op;
 }
 
+}  // namespace
+
 TensorRef dropout(const Tensor& x, double p, bool train) {
   check_probability(p);
   if (keeps_all(x, p, train)) return TensorRef(const_cast<Tensor*>(&x));
   if (p == 1) return drop_all(x);
   return pointwise(masked_scale(), {Operand(x), Operand(draw_mask(x, p)), Operand(keep_scale(p, x.dtype))});
 }
+
+namespace {
 
 TensorRef dropout_(Tensor& x, double p, bool train) {
   check_probability(p);

@@ -59,29 +59,37 @@ struct LookupsByRow {
   }
 };
 
+/// row = part, or += part, whose numbers are `step` apart: side by side, or all the same one, as the gradients of sums.
+template <bool first, class T>
+void add_row(T* __restrict row, const T* part, std::int64_t width, std::int64_t step) {
+  auto joined = [](T a, T b) { return first ? b : T(a + b); };
+  if (step == 1)
+    for (std::int64_t k = 0; k < width; ++k) row[k] = joined(row[k], part[k]);
+  else if (T all = *part; step == 0)
+    for (std::int64_t k = 0; k < width; ++k) row[k] = joined(row[k], all);
+  else
+    for (std::int64_t k = 0; k < width; ++k) row[k] = joined(row[k], part[k * step]);
+}
+
 /// Each row of `to` is written by one thread: zeros, or what its lookups' rows of `g` add up to.
 template <class T>
 void add_rows(const Tensor& g, const LookupsByRow& lookups, const Lookup& l, T* to) {
   std::int64_t width = g.size(1), row_step = g.stride(0), step = g.stride(1);
   const T* from = g.read_as<T>();
-  parallel_for(l.rows, std::max<std::int64_t>(1, (1 << 15) / std::max<std::int64_t>(width, 1)),
-               [&](std::int64_t first, std::int64_t last) {
-                 for (std::int64_t r = first; r < last; ++r) {
-                   T* __restrict row = to + r * width;
-                   std::int64_t begin = lookups.begin[std::size_t(r)],
-                                end = r == l.padding ? begin : lookups.begin[std::size_t(r + 1)];
-                   std::fill_n(row, width, T(0));
-                   for (std::int64_t i = begin; i < end; ++i) {
-                     const T* part = from + lookups.order[std::size_t(i)] * row_step;
-                     if (step == 1)
-                       for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] + part[k]);
-                     else
-                       for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] + part[k * step]);
-                   }
-                   if (l.by_frequency && end > begin)
-                     for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] / T(float(end - begin)));
-                 }
-               });
+  auto write = [&](std::int64_t r) {
+    T* row = to + r * width;
+    std::int64_t begin = lookups.begin[std::size_t(r)], end = lookups.begin[std::size_t(r + 1)];
+    if (begin == end || r == l.padding) return void(std::fill_n(row, width, T(0)));
+    auto part = [&](std::int64_t i) { return from + lookups.order[std::size_t(i)] * row_step; };
+    add_row<true>(row, part(begin), width, step);
+    for (std::int64_t i = begin + 1; i < end; ++i) add_row<false>(row, part(i), width, step);
+    if (l.by_frequency)
+      for (std::int64_t k = 0; k < width; ++k) row[k] = T(row[k] / T(float(end - begin)));
+  };
+  if (width == 0) return;
+  parallel_for(l.rows, std::max<std::int64_t>(1, (1 << 15) / width), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t r = first; r < last; ++r) write(r);
+  });
 }
 
 TensorRef rows_added(const Tensor& g, const Tensor& indices, const Lookup& l) {

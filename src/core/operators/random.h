@@ -24,6 +24,9 @@ inline MersenneTwister& generator_of(GeneratorArg g) {
   return (g.object ? static_cast<Generator*>(g.object) : default_generator)->twister;
 }
 
+/// Zero with probability p, else x / (1 - p), where `train`; recorded (dropout.cpp).
+TensorRef dropout(const Tensor& x, double p, bool train);
+
 // Filling without history, in the order of memory; parameters are checked before anything is drawn.
 
 void draw_uniform(Tensor& t, double from, double to, MersenneTwister& generator);

@@ -4,9 +4,20 @@
 
 #include "autograd/engine.h"
 #include "autograd/record.h"
+#include "autograd/tangent.h"
 #include "operators/view.h"
 
 namespace rushlight {
+
+/// A view of `t` that requires grad. Forward mode asks for gradients of tensors that do not.
+inline TensorRef own_variable(const Tensor& t) {
+  TensorRef own = alias_view(t);
+  if (own->requires_grad()) return own;
+  own = alias(t);
+  own->set(RequiresGrad, true);
+  if (modes.dual) share_tangents(t, *own);
+  return own;
+}
 
 /// Sets in `v` the gradients of those `inputs` (some may be null) that want one. `forward` gives from them the outputs
 /// in the node's order. Each input is met through a view of its own, so that inputs computed from each other count
@@ -22,7 +33,7 @@ void recorded_vjp(Vjp& v, TensorList inputs, Forward&& forward) {
   for (int i = 0; i < int(inputs.size()); ++i) {
     if (!inputs[std::size_t(i)] || !v.needs(i)) continue;
     auto& input = inputs[std::size_t(i)];
-    input = alias_view(*input);
+    input = own_variable(*input);
     options.inputs.push_back(point(*input));
     wanted.push_back(i);
   }

@@ -15,6 +15,7 @@ from . import (  # noqa: F401
     join,
     loss,
     matmul,
+    network,
     norm,
     order,
     pad,

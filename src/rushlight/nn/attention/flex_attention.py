@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import rushlight
 from rushlight import Tensor
 
-from ..functional.attention import _repeated_heads
-
 __all__ = [
     "AuxOutput",
     "AuxRequest",
@@ -46,6 +44,21 @@ class AuxOutput(NamedTuple):
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
+
+
+def _repeated_heads(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """`key` and `value` with each head as often as `query` has heads that share it."""
+    heads = query.size(-3)
+    repeated = []
+    for shared in (key, value):
+        if not shared.size(-3) or heads % shared.size(-3):
+            raise RuntimeError(
+                "Number of heads in key and value must divide the number of heads in query, "
+                f"got {key.size(-3)} and {value.size(-3)} for {heads}"
+            )
+        times = heads // shared.size(-3)
+        repeated.append(shared if times == 1 else shared.repeat_interleave(times, -3))
+    return repeated[0], repeated[1]
 
 
 def _places(batch: int, heads: int, queries: int, keys: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -28,7 +28,6 @@ from .activation import (
     threshold,
 )
 from .affine import bilinear
-from .attention import scaled_dot_product_attention
 from .conv import conv_tbc
 from .ctc import ctc_loss
 from .distance import cosine_similarity, normalize, pairwise_distance, pdist
@@ -115,7 +114,6 @@ from .shuffle import (
 from .upsample import interpolate, upsample, upsample_bilinear, upsample_nearest
 
 __all__ = [
-    "scaled_dot_product_attention",
     "ctc_loss",
     "cosine_similarity",
     "normalize",

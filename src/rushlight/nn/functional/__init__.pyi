@@ -26,7 +26,6 @@ from .activation import (
     threshold as threshold,
 )
 from .affine import bilinear as bilinear
-from .attention import scaled_dot_product_attention as scaled_dot_product_attention
 from .conv import conv_tbc as conv_tbc
 from .ctc import ctc_loss as ctc_loss
 from .distance import (
@@ -156,5 +155,6 @@ hardtanh_ = _C._nn.hardtanh_
 leaky_relu_ = _C._nn.leaky_relu_
 linear = _C._nn.linear
 logsigmoid = _C._nn.log_sigmoid
+scaled_dot_product_attention = _C._nn.scaled_dot_product_attention
 softplus = _C._nn.softplus
 softshrink = _C._nn.softshrink

@@ -8,8 +8,6 @@ import warnings
 import rushlight
 from rushlight import Tensor
 
-from .attention import scaled_dot_product_attention
-
 __all__ = ["multi_head_attention_forward"]
 
 
@@ -292,4 +290,4 @@ def _attend(
         # one for all, or one for each of a batch's heads
         mask = mask.unsqueeze(0) if mask.shape[0] == 1 and mask.dim() == 3 else mask.unflatten(0, (batch, heads))
     q, k, v = (x.unflatten(0, (batch, heads)) for x in (q, k, v))
-    return scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal).flatten(0, 1)
+    return rushlight._C._nn.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal).flatten(0, 1)

@@ -32,6 +32,7 @@ _OF_NN = (
     "hardtanh_",
     "leaky_relu_",
     "linear",
+    "scaled_dot_product_attention",
     "softplus",
     "softshrink",
 )
