@@ -392,3 +392,17 @@ def test_expanded_and_strided_gradients():
         (g,) = torch.autograd.grad(module(x)[0], x, factor)
         (expected,) = torch.autograd.grad((module(x)[0] * factor.clone()).sum(), x)
         assert torch.allclose(g, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name, gates", [("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)])
+def test_cells_take_one_bias_alone(name, gates):
+    cell = getattr(torch, f"{name}_cell")
+    x, h = torch.tensor(draw(2, 3)), torch.tensor(draw(2, 4, seed=1))
+    hx = (h, h) if name == "lstm" else h
+    w_ih, w_hh, bias = (torch.tensor(draw(4 * gates, *n, seed=2)) for n in ((3,), (4,), ()))
+    zeros = torch.zeros_like(bias)
+    for one, other in (((bias, None), (bias, zeros)), ((None, bias), (zeros, bias))):
+        found, expected = cell(x, hx, w_ih, w_hh, *one), cell(x, hx, w_ih, w_hh, *other)
+        assert torch.equal(
+            torch.stack(found if name == "lstm" else (found,)), torch.stack(expected if name == "lstm" else (expected,))
+        )

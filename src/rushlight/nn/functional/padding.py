@@ -18,5 +18,5 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     the input raises RuntimeError, a single int TypeError, an unknown mode or number of dimensions NotImplementedError.
     """
     if isinstance(pad, int):
-        raise TypeError("pad(): argument 'pad' (position 2) must be tuple of ints, not int")
+        raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, not {type(pad).__name__}")
     return _C._nn.pad(input, pad, mode, value)

@@ -156,6 +156,8 @@ def _step(
     b_hh: Tensor | None,
 ) -> tuple[Tensor, ...]:
     """A layer over a sequence of one step."""
-    if (b_ih is None) != (b_hh is None):
-        raise RuntimeError("Expected b_ih and b_hh both, or neither")
+    if b_ih is None and b_hh is not None:
+        b_ih = rushlight.zeros_like(b_hh)
+    elif b_hh is None and b_ih is not None:
+        b_hh = rushlight.zeros_like(b_ih)
     return rushlight._C._nn._rnn_layer(mode, input.unsqueeze(0), None, h, c, w_ih, w_hh, b_ih, b_hh, None, False)
