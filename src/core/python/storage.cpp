@@ -1,4 +1,6 @@
 // UntypedStorage: the bytes behind tensors, with the buffer protocol.
+#include <sys/mman.h>
+
 #include <memory>
 
 #include "kernels/checksum.h"
@@ -94,6 +96,23 @@ PyObject* move_to(PyObject* self, PyObject* o) {
     return Py_NewRef(self);
   });
 }
+/// _populate(): all memory at once and in small pages, for a file to fill. In a virtual machine a huge page is one that
+/// the host has taken back, and costs several times what its small ones do; for use again and again it pays.
+PyObject* populate(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    constexpr std::size_t huge_page = std::size_t(1) << 21;
+    Storage& s = storage_of(self);
+    if (!s.block_class || s.size < huge_page) Py_RETURN_NONE;
+    std::byte* bytes = s.write();
+    Py_BEGIN_ALLOW_THREADS;
+    madvise(bytes, s.size, MADV_NOHUGEPAGE);
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(bytes, s.size, MADV_POPULATE_WRITE) == 0) madvise(bytes, s.size, MADV_HUGEPAGE);
+#endif
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
+  });
+}
 PyObject* is_shared(PyObject* self, PyObject*) { return PyBool_FromLong(aliased_storage(&storage_of(self))->shared); }
 PyObject* identity(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(aliased_storage(&storage_of(self))); }
 
@@ -109,6 +128,7 @@ PyMethodDef methods[] = {
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first byte."},
     {"resize_", resize, METH_O, "resize_(size): grows or shrinks to so many bytes."},
     {"is_shared", is_shared, METH_NOARGS, "Whether other processes see the bytes."},
+    {"_populate", populate, METH_NOARGS, "_populate(): has all memory at once, for a file to fill."},
     {"_move_to", move_to, METH_O,
      "_move_to(buffer): moves the bytes into a writable buffer of that size, which other processes see."},
     {"_identity", identity, METH_NOARGS, "A number that storages over the same bytes have in common, while they live."},

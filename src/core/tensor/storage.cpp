@@ -71,7 +71,8 @@ struct Allocator {
   }
 
   std::byte* map_large(std::size_t bytes) {
-    void* p = std::aligned_alloc(bytes >= huge_page ? huge_page : 4096, (bytes + 4095) / 4096 * 4096);
+    // At page boundaries the heap's own words would cost a page more for each block.
+    void* p = std::aligned_alloc(bytes >= huge_page ? huge_page : small_step, bytes);
     if (p && bytes >= huge_page) madvise(p, bytes, MADV_HUGEPAGE);
     if (p) ++stats.system_calls;
     return static_cast<std::byte*>(p);

@@ -116,6 +116,7 @@ class LegacyStorages:
                     f"{self._source.name}: storage has wrong byte size: storage {key!r} has {found} elements in the "
                     f"file, expected {numel}"
                 )
+            memory.populate(storage)
             view = memory.as_bytes(storage)
             if self._source.read_into(position + 8, view) != len(view):
                 raise RuntimeError(f"{self._source.name}: unexpected EOF, the file ends inside of storage {key!r}")

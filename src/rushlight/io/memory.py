@@ -19,6 +19,15 @@ def allocate(nbytes: int) -> UntypedStorage:
     return rushlight.empty(nbytes, dtype=rushlight.uint8).untyped_storage()
 
 
+def populate(storage: UntypedStorage) -> None:
+    """Have the memory of a new ``storage`` at once, since all of it is about to be filled from a file.
+
+    It gets small pages: in virtual machines, to have huge ones may take several times as long as filling them, and what
+    of the last one is not needed would count as used.
+    """
+    storage._populate()
+
+
 def from_buffer(buffer: Any, offset: int, nbytes: int) -> UntypedStorage:
     """A storage over ``nbytes`` bytes of ``buffer`` from ``offset`` on, which shares its memory and keeps it alive."""
     if nbytes == 0:

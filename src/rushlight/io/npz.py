@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import rushlight
 
-from . import memory
+from . import memory, zip_format
 from .atomic_file import atomic_output
 from .inspect import StorageInfo, TensorInfo
 from .source import PathSource
@@ -74,6 +74,8 @@ def load_file(filename: str | os.PathLike[str]) -> dict[str, rushlight.Tensor]:
 def _load(reader: ZipReader, header: ArrayHeader) -> rushlight.Tensor:
     info = header.info
     storage = memory.allocate(info.nbytes)
+    if header.record.method == zip_format.STORED:
+        memory.populate(storage)
     reader.read_into(header.record, memoryview(bytearray(header.length)), memory.as_bytes(storage))
     if header.byteorder != sys.byteorder:
         memory.swap_bytes(storage, item_width(info.dtype))

@@ -120,6 +120,7 @@ def _load(source: Source, header: dict[str, Entry], device: str) -> dict[str, ru
         if dtype is None:
             raise NotImplementedError(f"{source.name}: the dtype {info.dtype} of {name!r} is not in rushlight")
         tensor = rushlight.empty(info.shape, dtype=dtype)
+        memory.populate(tensor.untyped_storage())
         view = memory.as_bytes(tensor.untyped_storage())
         if source.read_into(offset, view) != len(view):
             raise RuntimeError(f"{source.name}: the file ends inside of the tensor {name!r}")

@@ -175,6 +175,8 @@ class ZipStorages:
             if offset % width == 0:
                 return memory.from_buffer(self._mapping, offset, record.size)
         storage = memory.allocate(record.size)
+        if record.method == zip_format.STORED:  # others may lie about what they grow to
+            memory.populate(storage)
         reader.read_into(record, memory.as_bytes(storage))
         if foreign:
             memory.swap_bytes(storage, width)
