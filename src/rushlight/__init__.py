@@ -55,6 +55,7 @@ _SUBMODULES = (
     "io",
     "jit",
     "linalg",
+    "masked",
     "mps",
     "multiprocessing",
     "nn",
