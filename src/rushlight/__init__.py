@@ -80,6 +80,9 @@ _ELSEWHERE = {
         (
             "cosine_embedding_loss",
             "ctc_loss",
+            "grid_sampler",
+            "grid_sampler_2d",
+            "grid_sampler_3d",
             "hinge_embedding_loss",
             "margin_ranking_loss",
             "poisson_nll_loss",
@@ -94,6 +97,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("det", "logdet", "slogdet"), "rushlight.linalg.solve"),
     "geqrf": "rushlight.linalg.factor",
     "lu_unpack": "rushlight.linalg.lu",
+    **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "rushlight.linalg.low_rank"),
     **dict.fromkeys(("histogram", "histogramdd"), "rushlight.operators.histogram"),
     **dict.fromkeys(
         ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
@@ -111,6 +115,7 @@ _ELSEWHERE = {
             "lu_solve",
             "nuclear_norm",
             "orgqr",
+            "ormqr",
             "pinverse",
             "qr",
             "svd",

@@ -19,6 +19,7 @@ from . import (
     io as io,
     jit as jit,
     linalg as linalg,
+    masked as masked,
     mps as mps,
     multiprocessing as multiprocessing,
     nn as nn,
@@ -784,10 +785,15 @@ from rushlight.linalg.legacy import (
     lu_solve as lu_solve,
     nuclear_norm as nuclear_norm,
     orgqr as orgqr,
+    ormqr as ormqr,
     pinverse as pinverse,
     qr as qr,
     svd as svd,
     triangular_solve as triangular_solve,
+)
+from rushlight.linalg.low_rank import (
+    pca_lowrank as pca_lowrank,
+    svd_lowrank as svd_lowrank,
 )
 from rushlight.linalg.lu import lu_unpack as lu_unpack
 from rushlight.linalg.product import (
@@ -803,6 +809,9 @@ from rushlight.linalg.solve import (
 from rushlight.nn.functional.by_number import (
     cosine_embedding_loss as cosine_embedding_loss,
     ctc_loss as ctc_loss,
+    grid_sampler as grid_sampler,
+    grid_sampler_2d as grid_sampler_2d,
+    grid_sampler_3d as grid_sampler_3d,
     hinge_embedding_loss as hinge_embedding_loss,
     margin_ranking_loss as margin_ranking_loss,
     poisson_nll_loss as poisson_nll_loss,

@@ -116,6 +116,7 @@ for _name in (
     "matrix_exp",
     "matrix_power",
     "orgqr",
+    "ormqr",
     "pinverse",
     "qr",
     "resolve_conj",

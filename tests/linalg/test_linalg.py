@@ -231,6 +231,31 @@ def test_tensor_equations():
     assert inverse.shape == (2, 2, 4)
 
 
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+def test_product_by_reflectors(left, transpose):
+    a = matrices(4, 2)
+    factor, tau = torch.geqrf(a)
+    q = linalg.qr(a, "complete").Q
+    wanted = q.mT if transpose else q
+    b = torch.randn((4, 3) if left else (3, 4), **DOUBLE)
+    close(torch.ormqr(factor, tau, b, left, transpose), wanted @ b if left else b @ wanted)
+    with pytest.raises(RuntimeError, match=r"must be equal to input.shape\[-2\]"):
+        torch.ormqr(factor, tau, torch.ones(3, 3, **DOUBLE))
+
+
+@pytest.mark.parametrize("shape", [(8, 5), (5, 8), (2, 6, 6)])
+def test_low_rank(shape):
+    a = torch.randn(*shape[:-1], 2, **DOUBLE) @ torch.randn(*shape[:-2], 2, shape[-1], **DOUBLE)
+    u, s, v = torch.svd_lowrank(a, q=3)
+    close(u @ torch.diag_embed(s) @ v.mT, a)
+    shifted = a + 3
+    u, s, v = torch.pca_lowrank(shifted, q=3)
+    close(u @ torch.diag_embed(s) @ v.mT, shifted - shifted.mean(-2, keepdim=True))
+    with pytest.raises(ValueError, match="not greater than min"):
+        torch.pca_lowrank(a, q=100)
+
+
 # ---- derivatives
 
 DERIVATIVES = {

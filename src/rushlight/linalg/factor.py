@@ -329,7 +329,7 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
     if A.numel() == 0:
         return write(out, A.clone())
     vectors = A.tril(-1) + rushlight.eye(m, n, dtype=A.dtype)
-    q = rushlight.eye(m, n, dtype=A.dtype).expand(A.shape)
+    q = A.clone().zero_() + rushlight.eye(m, n, dtype=A.dtype)
     for i in range(tau.shape[-1] - 1, -1, -1):
         v = vectors[..., i : i + 1]
         q = q - tau[..., i, None, None] * (v @ (v.mT @ q))

@@ -25,6 +25,7 @@ __all__ = [
     "lu_solve",
     "nuclear_norm",
     "orgqr",
+    "ormqr",
     "pinverse",
     "qr",
     "svd",
@@ -130,6 +131,33 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | Non
     """Return X with A X = b, given lu_factor's result for A. Deprecated for :func:`rushlight.linalg.lu_solve`."""
     _deprecated("lu_solve", "lu_solve")
     return solve_with_factors(LU_data, LU_pivots, b, out=out)
+
+
+def ormqr(
+    input: Tensor,
+    tau: Tensor,
+    other: Tensor,
+    left: bool = True,
+    transpose: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Return Q ``other`` (``other`` Q unless ``left``; Qᵀ for Q where ``transpose``), Q all columns of geqrf's Q."""
+    check_matrix("ormqr", input)
+    check_matrix("ormqr", other)
+    size, given = other.shape[-2 if left else -1], input.shape[-2]
+    if size != given:
+        which = "other.shape[-2]" if left else "other.shape[-1]"
+        raise RuntimeError(f"torch.ormqr: {which} must be equal to input.shape[-2]")
+    n = tau.shape[-1]
+    vectors = input[..., :n].tril(-1) + rushlight.eye(size, n, dtype=input.dtype)
+    result = other if left else other.mT
+    # Q = H1 H2 ...: the last reflector acts first on the left; from the right, on the transposed, the other way round
+    forwards = transpose if left else not transpose
+    for i in range(n) if forwards else range(n - 1, -1, -1):
+        v = vectors[..., i : i + 1]
+        result = result - tau[..., i, None, None] * (v @ (v.mT @ result))
+    return write(out, result if left else result.mT)
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:

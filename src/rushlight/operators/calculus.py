@@ -90,6 +90,18 @@ def _gradient_along(y: Tensor, spacing: float | Tensor, dim: int, edge_order: in
     return _C.cat([first, inside, last], dim)
 
 
+def _wrong_spacing(input: Tensor, spacings: int, dims: int | None) -> str:
+    if dims is None:
+        return (
+            "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+            f"'self.dim() = {input.dim()}', since dim argument was not given, but got a list of length {spacings}"
+        )
+    return (
+        "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
+        f"length, but got a spacing argument of length {spacings} and a dim argument of length {dims}."
+    )
+
+
 def gradient(
     input: Tensor,
     *,
@@ -111,9 +123,10 @@ def gradient(
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if len(spacings) != len(dims):
-        raise RuntimeError(
-            f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length {len(dims)} (one per dim), but got a list of length {len(spacings)}"
-        )
+        raise RuntimeError(_wrong_spacing(input, len(spacings), None if dim is None else len(dims)))
+    repeated = next((d for i, d in enumerate(dims) if d in dims[:i]), None)
+    if repeated is not None:
+        raise RuntimeError(f"dim {repeated} appears multiple times in the list of dims")
     for d, s in zip(dims, spacings, strict=True):
         if not -input.dim() <= d < input.dim():
             raise IndexError(

@@ -1,4 +1,4 @@
-"""The losses among PyTorch's operators, which take a reduction by its number: 0 none, 1 mean, 2 sum.
+"""PyTorch's operators that take words by their numbers: losses a reduction, 0 none, 1 mean, 2 sum.
 
 ``torch.ctc_loss`` and the others are what ``nn.functional`` calls by the words. They are here for programs that use
 them directly.
@@ -10,11 +10,14 @@ from collections.abc import Sequence
 
 from rushlight import Tensor
 
-from . import ctc, loss, margin_loss
+from . import ctc, grid, loss, margin_loss
 
 __all__ = [
     "cosine_embedding_loss",
     "ctc_loss",
+    "grid_sampler",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
     "hinge_embedding_loss",
     "margin_ranking_loss",
     "poisson_nll_loss",
@@ -79,3 +82,25 @@ def triplet_margin_loss(
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """:func:`rushlight.nn.functional.poisson_nll_loss`."""
     return loss.poisson_nll_loss(input, target, log_input, full, None, eps, None, _word(reduction))
+
+
+_INTERPOLATIONS = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+def grid_sampler(
+    input: Tensor, grid_: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """``grid_sample`` with ``interpolation_mode`` 0 bilinear, 1 nearest, 2 bicubic, and ``padding_mode`` 0 zeros, 1
+    border, 2 reflection."""
+    if interpolation_mode not in (0, 1, 2) or padding_mode not in (0, 1, 2):
+        raise ValueError(
+            f"grid_sampler(): expected modes from 0 to 2, but got interpolation_mode={interpolation_mode} and "
+            f"padding_mode={padding_mode}"
+        )
+    mode, padding = _INTERPOLATIONS[interpolation_mode], _PADDINGS[padding_mode]
+    return grid.grid_sample(input, grid_, mode, padding, align_corners)
+
+
+grid_sampler_2d = grid_sampler
+grid_sampler_3d = grid_sampler
