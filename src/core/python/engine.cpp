@@ -1,4 +1,5 @@
 // The engine's entry from Python, and the thread's modes.
+#include "python/batched.h"
 #include "python/watch.h"
 
 namespace rushlight::python {
@@ -75,6 +76,8 @@ TensorRef root_gradient(const Point& root, PyObject* given, Py_ssize_t i) {
 PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   return guarded([&]() -> PyObject* {
     check_type(nargs == 7, "_run_backward takes 7 arguments");
+    if (batching.levels && any_batched(args, nargs)) [[unlikely]]
+      return PyObject_Vectorcall(batched_entry(BatchedEntry::Backward), args, std::size_t(nargs), nullptr);
     PyObject *tensors = args[0], *grads = args[1], *inputs = args[4];
     check_type(PyTuple_Check(tensors) && PyTuple_Check(grads) && PyTuple_Check(inputs), "_run_backward takes tuples");
     auto flag = [&](int i) {

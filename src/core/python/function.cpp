@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "autograd/tangent.h"
-#include "python/python.h"
+#include "python/batched.h"
 
 namespace rushlight::python {
 
@@ -518,6 +518,10 @@ class Application {
 PyObject* function_apply(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   return guarded([&]() -> PyObject* {
     check_type(nargs == 2 && PyTuple_Check(args[1]), "_function_apply(cls, args) takes a class and a tuple");
+    if (batching.transforms) [[unlikely]] {
+      Owned result(checked(PyObject_Vectorcall(batched_entry(BatchedEntry::Function), args, 2, nullptr)));
+      if (result.get() != Py_NotImplemented) return result.detach();
+    }
     return Application(args[0], args[1]).run();
   });
 }

@@ -1,5 +1,5 @@
 // x[...] and x[...] = v with Python's index expressions.
-#include "python/python.h"
+#include "python/batched.h"
 
 namespace rushlight::python {
 namespace {
@@ -128,8 +128,16 @@ Selection select_all(PyObject* self, PyObject* index) {
 
 }  // namespace
 
+namespace {
+bool batched_access(PyObject* self, PyObject* key, PyObject* value) {
+  return batching.levels && (is_batched(self) || any_batched(&key, 1) || (value && is_batched(value)));
+}
+}  // namespace
+
 PyObject* get_item(PyObject* self, PyObject* key) {
   return guarded([&]() -> PyObject* {
+    if (batched_access(self, key, nullptr)) [[unlikely]]
+      return PyObject_CallFunctionObjArgs(batched_entry(BatchedEntry::GetItem), self, key, nullptr);
     Tensor& t = *tensor_of(self);
     // the common cases first
     if (PyLong_CheckExact(key)) {
@@ -151,6 +159,10 @@ PyObject* get_item(PyObject* self, PyObject* key) {
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
   return guarded_int([&] {
     check_type(value, "Tensor does not support deleting items");
+    if (batched_access(self, key, value)) [[unlikely]] {
+      Owned(checked(PyObject_CallFunctionObjArgs(batched_entry(BatchedEntry::SetItem), self, key, value, nullptr)));
+      return;
+    }
     Tensor& t = *tensor_of(self);
     Scalar number;
     TensorRef v;

@@ -6,6 +6,7 @@
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
 #include "operators/deferred.h"
+#include "python/batched.h"
 #include "python/hook.h"
 #include "python/python.h"
 #include "python/watch.h"
@@ -82,6 +83,7 @@ NB_MODULE(_C, m) {
     init_named_types(m.ptr());
     init_operator_type(m.ptr());
     init_tensor_type(m.ptr());
+    init_batched_type(m.ptr());
     init_node_type(m.ptr());
     init_function_type(m.ptr());
     init_hooks(m.ptr());

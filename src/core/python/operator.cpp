@@ -6,6 +6,8 @@
 #include <memory>
 #include <sstream>
 
+#include "python/batched.h"
+
 namespace rushlight::python {
 namespace {
 
@@ -43,7 +45,7 @@ bool read(const Param& p, PyObject* o, Value& v) {
     case ArgType::Scalar:
       if (is_tensor(o)) {
         Tensor* t = tensor_of(o);
-        if (t->ndim || needs_record(*t) || t->requires_grad()) return false;
+        if (t->ndim || needs_record(*t) || t->requires_grad() || is_batched(o)) return false;
         v.number = item(*t);
         return true;
       }
@@ -79,7 +81,7 @@ bool read(const Param& p, PyObject* o, Value& v) {
     case ArgType::Float:
       if (is_tensor(o)) {
         Tensor* t = tensor_of(o);
-        if (t->numel != 1 || needs_record(*t) || t->requires_grad()) return false;
+        if (t->numel != 1 || needs_record(*t) || t->requires_grad() || is_batched(o)) return false;
         v.number = Scalar(item(*t).to_double());
         return true;
       }
@@ -400,11 +402,93 @@ PyObject* call_operator(const Operator& op, PyObject* const* args, Py_ssize_t na
   });
 }
 
+PyObject* call_overload(OperatorObject* self, PyObject* const* args, Py_ssize_t n) {
+  const Operator& op = *self->op;
+  const Overload& o = op.overloads[std::size_t(self->overload)];
+  check_type(n == Py_ssize_t(o.params.size()), op.name, "(): an overload's object takes all ", o.params.size(),
+             " parameters, got ", n);
+  if (batching.levels && any_batched(args, n)) return call_rule(self, args, n);
+  Values values(o.params.size());
+  for (std::size_t i = 0; i < o.params.size(); ++i) {
+    const Param& p = o.params[i];
+    if (args[i] == Py_None && !p.optional && p.has_default)
+      take_default(p, values.data()[i]);
+    else
+      check_type(read(p, args[i], values.data()[i]), op.name, "(): argument '", p.name, "' (position ", i + 1,
+                 ") must be ", type_text(p), ", not ", Py_TYPE(args[i])->tp_name);
+  }
+  if (self->inplace) return in_place(op, o, values.data());
+  return wrap_result(o.call(o, values.data()), o);
+}
+
 namespace {
+
+/// A parsed argument as Python has it; formats of memory are dropped, since values have one dimension more.
+Owned python_value(const Param& p, const Value& v) {
+  if (p.type == ArgType::Tensors) {
+    Owned list(checked(PyList_New(0)));
+    for (const Tensor* t : v.tensors) checked(PyList_Append(list, object_of(const_cast<Tensor*>(t))));
+    return list;
+  }
+  if (!v.given) return Owned::borrow(Py_None);
+  switch (p.type) {
+    case ArgType::Tensor:
+      return Owned::borrow(object_of(const_cast<Tensor*>(v.tensor)));
+    case ArgType::Scalar:
+    case ArgType::Int:
+    case ArgType::Float:
+      return Owned(checked(number_to_python(v.number)));
+    case ArgType::Bool:
+      return Owned(PyBool_FromLong(v.number.integer != 0));
+    case ArgType::Ints: {
+      Owned tuple(checked(PyTuple_New(v.ints.size())));
+      for (int i = 0; i < v.ints.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, PyLong_FromLongLong(v.ints[i]));
+      return tuple;
+    }
+    case ArgType::DType:
+      return Owned(dtype_object(v.dtype));
+    case ArgType::String:
+      return Owned(checked(PyUnicode_FromString(v.text.c_str())));
+    case ArgType::Generator:
+    case ArgType::Object:
+      return Owned::borrow(static_cast<PyObject*>(v.object));
+    default:
+      return Owned::borrow(Py_None);
+  }
+}
+
+/// A call under vmap: the overload that fits is found as ever, and its batching rule is called.
+PyObject* call_batched(OperatorObject* self, Arguments a) {
+  const Operator& op = *self->op;
+  for (Py_ssize_t k = 0; k < a.nkw(); ++k) {
+    bool out = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(a.kwnames, k), "out") == 0;
+    check(!out || a.args[a.nargs + k] == Py_None, "vmap: ", op.name, "(out=) is not possible on batched tensors; use ",
+          op.name, "() without out=");
+  }
+  std::string why;
+  for (std::size_t which = 0; which < op.overloads.size(); ++which) {
+    const Overload& o = op.overloads[which];
+    Values values(o.params.size());
+    if (!parse(op, o, a, values.data(), op.overloads.size() == 1 ? &why : nullptr)) continue;
+    std::vector<Owned> owned;
+    std::vector<PyObject*> args;
+    for (std::size_t i = 0; i < o.params.size(); ++i) {
+      owned.push_back(python_value(o.params[i], values.data()[i]));
+      args.push_back(owned.back().get());
+    }
+    return call_rule(operator_of(overload_object(self, which)), args.data(), Py_ssize_t(args.size()));
+  }
+  fail_parse(op, a, why);
+}
 
 PyObject* registry_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   auto* o = operator_of(self);
-  return call_operator(*o->op, args, PyVectorcall_NARGS(nargsf), kwnames, o->inplace);
+  Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+  if (batching.levels) [[unlikely]] {
+    Arguments a{args, nargs, kwnames};
+    if (o->draws || any_batched(args, nargs + a.nkw())) return guarded([&] { return call_batched(o, a); });
+  }
+  return call_operator(*o->op, args, nargs, kwnames, o->inplace);
 }
 
 /// What a call of a pointwise operator gives: operands by position or name, and the keywords that choose a form.
@@ -485,11 +569,28 @@ struct PointwiseArguments {
   }
 };
 
+PyObject* batched_pointwise(PointwiseArguments& a, bool inplace) {
+  PointwiseOp& op = *a.op;
+  BatchValues values(op, a.in, op.n_in);
+  check(!a.out, "vmap: ", op.name, "(out=) is not possible on batched tensors; use ", op.name, "() without out=");
+  if (!inplace) return values.wrap(op.is_power ? power(values.in()[0], values.in()[1]) : pointwise(op, values.in()));
+  check_type(a.in[0].tensor, op.name, "_() changes its first argument, which must be a Tensor");
+  std::string text = op.name + "_";
+  Tensor& target = values.target(text.c_str());
+  if (op.is_power)
+    power_inplace(target, values.in()[1]);
+  else
+    pointwise_inplace(op, target, values.in(), text.c_str());
+  return Py_NewRef(object_of(const_cast<Tensor*>(a.in[0].tensor)));
+}
+
 /// exp(x), mul(x, y, out=z), add(x, y, alpha=2), x.exp_()
 PyObject* pointwise_call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* kwnames) {
   return guarded([&]() -> PyObject* {
     auto* o = operator_of(self);
     PointwiseArguments a(*o->pointwise, o->inplace, args, PyVectorcall_NARGS(nargsf), kwnames);
+    if (batching.levels && any_batched(a.in, a.op->n_in)) [[unlikely]]
+      return batched_pointwise(a, o->inplace);
     if (o->inplace) {
       check_type(a.in[0].tensor, a.op->name, "_() changes its first argument, which must be a Tensor");
       Tensor& target = *const_cast<Tensor*>(a.in[0].tensor);
@@ -510,6 +611,9 @@ PyObject* operator_object(const Operator& op, bool inplace) {
   auto* o = new_operator(&registry_call, inplace ? op.name + "_" : op.name);
   o->op = &op;
   o->inplace = inplace;
+  o->draws = op.name.find("dropout") != op.name.npos;
+  for (auto& overload : op.overloads)
+    for (auto& p : overload.params) o->draws = o->draws || p.type == ArgType::Generator;
   return reinterpret_cast<PyObject*>(o);
 }
 

@@ -15,6 +15,11 @@ struct OperatorObject {
   PyObject* name;
   PyObject* doc;        ///< null: the package's text is asked for when somebody looks
   PyObject* signature;  ///< the same
+  bool draws;           ///< takes random numbers, of which vmap must know whatever the arguments are
+  bool whole;           ///< the rule takes batched arguments as they are
+  int overload;         ///< of an overload's object: which one
+  PyObject* overloads;  ///< list of the overloads' objects, made when a vmap needs them, or null
+  PyObject* rule;       ///< of an overload's object: its batching rule, or null until it is asked for
 };
 
 inline OperatorObject* operator_of(PyObject* o) { return reinterpret_cast<OperatorObject*>(o); }
@@ -24,5 +29,7 @@ const char* type_text(const Param& p);
 /// Every operator object that was made.
 std::vector<OperatorObject*>& all_operator_objects();
 OperatorObject* new_operator(vectorcallfunc call, const std::string& name);
+/// The call of an overload's object: every parameter in order, None where it is not given.
+PyObject* call_overload(OperatorObject* overload, PyObject* const* args, Py_ssize_t n);
 
 }  // namespace rushlight::python

@@ -18,7 +18,9 @@ OperatorObject* new_operator(vectorcallfunc call, const std::string& name) {
   o->pointwise = nullptr;
   o->inplace = false;
   o->name = PyUnicode_InternFromString(name.c_str());
-  o->doc = o->signature = nullptr;
+  o->doc = o->signature = o->overloads = o->rule = nullptr;
+  o->draws = o->whole = false;
+  o->overload = -1;
   all_operator_objects().push_back(o);
   Py_INCREF(o);  // operators live as long as the process
   return o;
@@ -115,7 +117,9 @@ PyObject* overloads_get(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
     auto* o = operator_of(self);
     Owned list(checked(PyList_New(0)));
-    if (o->op)
+    if (o->op && o->overload >= 0)
+      append(list, describe(o->op->overloads[std::size_t(o->overload)]));
+    else if (o->op)
       for (auto& overload : o->op->overloads) append(list, describe(overload));
     else
       append(list, describe(*o->pointwise));

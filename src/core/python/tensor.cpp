@@ -2,14 +2,12 @@
 #include <cctype>
 
 #include "autograd/tangent.h"
-#include "python/python.h"
+#include "python/batched.h"
 
 namespace rushlight::python {
 
 PyTypeObject* tensor_type;
 void tensor_dealloc(PyObject* self);
-
-namespace {
 
 // ---- lifetime
 
@@ -19,6 +17,8 @@ int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(static_cast<PyObject*>(t->dict));
   return tensor_visit(t, Visitor{reinterpret_cast<int (*)(void*, void*)>(visit), arg});
 }
+
+namespace {
 
 int tensor_clear_cycles(PyObject* self) {
   Tensor* t = tensor_of(self);
@@ -99,6 +99,10 @@ PyObject* binary(PointwiseOp& op, PyObject* a, PyObject* b) {
       in[1].tensor = tensor_of(b);
     else if (!try_operand(b, in[1]))
       Py_RETURN_NOTIMPLEMENTED;
+    if (batching.levels && any_batched(in, 2)) [[unlikely]] {
+      BatchValues values(op, in, 2);
+      return values.wrap(pointwise(op, values.in()));
+    }
     return wrap(pointwise(op, in));
   });
 }
@@ -108,6 +112,11 @@ PyObject* inplace(PointwiseOp& op, const char* text, PyObject* a, PyObject* b) {
     Operand in[2];
     in[0].tensor = tensor_of(a);
     if (!try_operand(b, in[1])) Py_RETURN_NOTIMPLEMENTED;
+    if (batching.levels && any_batched(in, 2)) [[unlikely]] {
+      BatchValues values(op, in, 2);
+      pointwise_inplace(op, values.target(text), values.in(), text);
+      return Py_NewRef(a);
+    }
     pointwise_inplace(op, *tensor_of(a), in, text);
     return Py_NewRef(a);
   });
@@ -116,6 +125,10 @@ PyObject* inplace(PointwiseOp& op, const char* text, PyObject* a, PyObject* b) {
 PyObject* unary(PointwiseOp& op, PyObject* a) {
   return guarded([&] {
     Operand in[1] = {Operand(*tensor_of(a))};
+    if (is_batched(a)) [[unlikely]] {
+      BatchValues values(op, in, 1);
+      return values.wrap(pointwise(op, values.in()));
+    }
     return wrap(pointwise(op, in));
   });
 }
@@ -170,6 +183,10 @@ PyObject* number_subtract(PyObject* a, PyObject* b) {
 PyObject* number_true_divide(PyObject* a, PyObject* b) {
   static PointwiseOp &op = named("div"), &reciprocal = named("reciprocal"), &times = named("mul");
   if (is_tensor(a)) return binary(op, a, b);
+  if (is_batched(b)) [[unlikely]] {
+    Owned inverse(unary(reciprocal, b));
+    return inverse ? binary(times, inverse, a) : nullptr;
+  }
   return guarded([&]() -> PyObject* {
     Operand number;
     if (!try_operand(a, number)) Py_RETURN_NOTIMPLEMENTED;
@@ -185,6 +202,11 @@ PyObject* number_power(PyObject* a, PyObject* b, PyObject* modulus) {
   return guarded([&]() -> PyObject* {
     Operand base, exponent;
     if (!try_operand(a, base) || !try_operand(b, exponent)) Py_RETURN_NOTIMPLEMENTED;
+    Operand in[2] = {base, exponent};
+    if (batching.levels && any_batched(in, 2)) [[unlikely]] {
+      BatchValues values(named("pow"), in, 2);
+      return values.wrap(power(values.in()[0], values.in()[1]));
+    }
     return wrap(power(base, exponent));
   });
 }
@@ -193,6 +215,12 @@ PyObject* number_ipower(PyObject* a, PyObject* b, PyObject*) {
   return guarded([&]() -> PyObject* {
     Operand exponent;
     if (!try_operand(b, exponent)) Py_RETURN_NOTIMPLEMENTED;
+    Operand in[2] = {Operand(*tensor_of(a)), exponent};
+    if (batching.levels && any_batched(in, 2)) [[unlikely]] {
+      BatchValues values(named("pow"), in, 2);
+      power_inplace(values.target("pow_"), values.in()[1]);
+      return Py_NewRef(a);
+    }
     power_inplace(*tensor_of(a), exponent);
     return Py_NewRef(a);
   });
@@ -200,6 +228,8 @@ PyObject* number_ipower(PyObject* a, PyObject* b, PyObject*) {
 
 PyObject* number_matmul(PyObject* a, PyObject* b) {
   if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
+  if (is_batched(a) || is_batched(b)) [[unlikely]]
+    return PyObject_CallMethod(reinterpret_cast<PyObject*>(tensor_type), "matmul", "OO", a, b);
   return guarded([&] { return wrap(matmul(*tensor_of(a), *tensor_of(b))); });
 }
 
@@ -260,6 +290,10 @@ PyObject* iterate(PyObject* self) {
   return guarded([&]() -> PyObject* {
     Tensor* t = tensor_of(self);
     check_type(t->ndim > 0, "iteration over a 0-d tensor");
+    if (is_batched(self)) {
+      Owned parts(checked(PyObject_CallMethod(self, "unbind", nullptr)));
+      return PyObject_GetIter(parts);
+    }
     Owned parts(wrap_tuple(unbind(*t, 0)));
     return PyObject_GetIter(parts);
   });

@@ -7,8 +7,7 @@ Structure of the results: a tensor given (or returned by ``func``) stands for it
 on both sides ``jacobian(...)[i][j]`` belongs to output ``i`` and input ``j``.
 """
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import rushlight
@@ -67,13 +66,15 @@ def jacobian(
     is_inputs_tuple, primals = _as_tuple(inputs, "inputs", "jacobian")
     if strategy == "forward-mode":
         is_outputs_tuple, blocks = _columns(func, primals, "jacobian")
+    elif vectorize:
+        is_outputs_tuple, blocks = _rows_at_once(func, primals, create_graph, "jacobian")
     else:
         with enable_grad():
             primals = _as_leaves(primals, create_graph)
             is_outputs_tuple, outputs = _as_tuple(func(*primals), _OUTPUTS, "jacobian")
             if strict:
                 _check_outputs(outputs)
-            blocks = (_rows_at_once if vectorize else _rows)(outputs, primals, create_graph, strict)
+            blocks = _rows(outputs, primals, create_graph, strict)
     return _unwrap([_unwrap(row, is_inputs_tuple) for row in blocks], is_outputs_tuple)
 
 
@@ -108,12 +109,16 @@ def hessian(
             _check_gradient(grads)
         return grads
 
-    with enable_grad():
+    if vectorize:
+        pure = _pure_gradient(func, "hessian")
         if outer_jacobian_strategy == "forward-mode":
-            _, blocks = _columns(lambda *duals: gradient(*[t.requires_grad_() for t in duals]), primals, "hessian")
+            _, blocks = _columns(pure, primals, "hessian")
         else:
+            _, blocks = _rows_at_once(pure, primals, create_graph, "hessian")
+    else:
+        with enable_grad():
             primals = _as_leaves(primals, create_graph)
-            blocks = (_rows_at_once if vectorize else _rows)(gradient(*primals), primals, create_graph, strict)
+            blocks = _rows(gradient(*primals), primals, create_graph, strict)
     return _unwrap([_unwrap(row, is_inputs_tuple) for row in blocks], is_inputs_tuple)
 
 
@@ -276,67 +281,49 @@ def _stack(rows: Gradients, inp: Tensor, shape: Sequence[int]) -> Tensor:
     return rushlight.stack([rushlight.zeros_like(inp) if row is None else row for row in rows]).view(shape)
 
 
-def _rows_at_once(outputs: Tensors, inputs: Tensors, create_graph: bool, strict: bool) -> list[list[Tensor]]:
+def _rows_at_once(
+    func: Callable[..., Any], inputs: Tensors, create_graph: bool, caller: str
+) -> tuple[bool, list[list[Tensor]]]:
     """Jacobian blocks of each output, by one batched backward pass over all elements of all outputs."""
-    roots = [out for out in outputs if out.requires_grad]
-    total = sum([out.numel() for out in roots])
-    grads: Gradients = (None,) * len(inputs)
-    if total:
-        units = _block_units(roots, total)
-        grads = rushlight.autograd.grad(
-            roots, inputs, units, True, create_graph, allow_unused=True, is_grads_batched=True
-        )
-    stop = 0
-    blocks = []
-    for out in outputs:
-        start, stop = stop, stop + (out.numel() if out.requires_grad else 0)
-        shapes = [out.shape + inp.shape for inp in inputs]
-        blocks.append(
-            [
-                rushlight.zeros(shape, dtype=inp.dtype)
-                if grad is None or start == stop
-                else grad[start:stop].reshape(shape)
-                for inp, grad, shape in zip(inputs, grads, shapes, strict=True)
-            ]
-        )
-    return blocks
+    from ..func import jacrev
 
-
-def _block_units(tensors: Iterable[Tensor], total: int) -> list[Tensor]:
-    """The unit vectors of the product of the tensors' spaces: for each tensor its part of all ``total`` of them."""
-    units, start = [], 0
-    for t in tensors:
-        n = t.numel()
-        part = rushlight.zeros(total * n, dtype=t.dtype)
-        part[start * n : (start + n) * n : n + 1] = 1
-        units.append(part.view(total, *t.shape))
-        start += n
-    return units
+    pure, kind = _tuple_function(func, caller)
+    with set_grad_enabled(create_graph):
+        blocks = jacrev(pure, tuple(range(len(inputs))))(*inputs)
+    return kind[0], [list(row) for row in blocks]
 
 
 def _columns(func: Callable[..., Any], inputs: Tensors, caller: str) -> tuple[bool, list[list[Tensor]]]:
     """Jacobian blocks of each output, by one batched pass of forward mode over all elements of all inputs."""
-    from rushlight.func import vmap  # type: ignore[attr-defined]  # not there yet
+    from ..func import jacfwd
 
-    from . import forward_ad
+    pure, kind = _tuple_function(func, caller)
+    with set_grad_enabled(False):
+        blocks = jacfwd(pure, tuple(range(len(inputs))))(*inputs)
+    return kind[0], [list(row) for row in blocks]
 
-    is_tuple = False
 
-    def push(*tangents: Tensor) -> Tensors:
-        nonlocal is_tuple
-        with forward_ad.dual_level():
-            duals = [forward_ad.make_dual(inp, tangent) for inp, tangent in zip(inputs, tangents, strict=True)]
-            is_tuple, outputs = _as_tuple(func(*duals), _OUTPUTS, caller)
-            pairs = [forward_ad.unpack_dual(out) for out in outputs]
-            return tuple([rushlight.zeros_like(primal) if t is None else t for primal, t in pairs])
+def _tuple_function(func: Callable[..., Any], caller: str) -> tuple[Callable[..., Tensors], list[bool]]:
+    """The function with a tuple of outputs, and whether it gave one itself (known once it has run)."""
+    kind = [False]
 
-    sizes = [inp.numel() for inp in inputs]
-    blocks = []
-    for tangents in vmap(push)(*_block_units(inputs, sum(sizes))):
-        shape = tangents.shape[1:]
-        parts = tangents.detach().movedim(0, -1).split(sizes, dim=-1)
-        blocks.append([part.reshape(shape + inp.shape) for part, inp in zip(parts, inputs, strict=True)])
-    return is_tuple, blocks
+    def pure(*inputs: Tensor) -> Tensors:
+        kind[0], outputs = _as_tuple(func(*inputs), _OUTPUTS, caller)
+        return outputs
+
+    return pure, kind
+
+
+def _pure_gradient(func: Callable[..., Any], caller: str) -> Callable[..., Tensors]:
+    """The gradient of a scalar function, for transforms to differentiate."""
+    from ..func import vjp
+
+    def gradient(*inputs: Tensor) -> Tensors:
+        (output,), pull = vjp(lambda *own: _scalar_output(func(*own), caller), *inputs)
+        grads: Tensors = pull((rushlight.ones_like(output),))
+        return grads
+
+    return gradient
 
 
 def _value_and_gradient(
@@ -493,22 +480,6 @@ def _check_options(create_graph: bool, strict: bool, vectorize: bool, strategy: 
             f"{name}: `strict=True` and `vectorized=True` are not supported together. Please either set "
             "`strict=False` or `vectorize=False`."
         )
-    if vectorize:
-        _check_transforms(strategy)
-
-
-def _check_transforms(strategy: str) -> None:
-    """Refuse before ``func`` is run what this build lacks."""
-    needed = {"rushlight.func": "vmap"}
-    if strategy == "forward-mode":
-        needed["rushlight.autograd.forward_ad"] = "make_dual"
-    for module, name in needed.items():
-        try:
-            getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError) as error:
-            raise NotImplementedError(
-                f'vectorize=True with strategy="{strategy}" needs {module}.{name}, which this build does not have'
-            ) from error
 
 
 def _check_outputs(outputs: Tensors) -> None:

@@ -1,0 +1,92 @@
+"""The engine under vmap: graphs are recorded on values, so one run serves all samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight import _C, Tensor
+
+from .tensor import _BACKWARD
+
+__all__ = ["run"]
+
+
+def run(
+    roots: tuple[Any, ...],
+    cotangents: tuple[Any, ...],
+    retain_graph: bool,
+    create_graph: bool,
+    sources: tuple[Any, ...],
+    allow_unreachable: bool,
+    accumulate: bool,
+) -> Any:
+    """``_run_backward`` where a tensor is batched."""
+    if accumulate:
+        raise RuntimeError(_BACKWARD)
+    own = set()
+    for t in (*roots, *sources):
+        if isinstance(t, Tensor):
+            own.update(_C._unbatch(t)[1])
+    level = max([_C._highest_level(v) for v in cotangents if v is not None], default=0)
+    if level and level not in own:  # the graph is that of every sample, the cotangents differ
+        return _by_cotangent(level, roots, cotangents, retain_graph, create_graph, sources, allow_unreachable)
+    levels = tuple(sorted(own))
+    sizes: dict[int, int] = {}
+    for t in (*roots, *sources):
+        if isinstance(t, Tensor):
+            value, its = _C._unbatch(t)
+            sizes.update(zip(its, value.shape, strict=False))
+    counts = tuple([sizes[n] for n in levels])
+    grads = []
+    for root, v in zip(roots, cotangents, strict=True):
+        if v is None:
+            if root.numel() != 1:
+                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            grads.append(rushlight.ones_like(_C._unbatch(root)[0]))
+        else:
+            spread = _C._unbatch(_C._spread(v, levels, counts))[0]
+            value = _C._unbatch(root)[0]
+            if spread.shape != value.shape:
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output has a shape of {v.shape} and output has a shape of {root.shape}."
+                )
+            grads.append(spread)
+    results = _C._run_backward(
+        tuple([_C._unbatch(r)[0] for r in roots]),
+        tuple(grads),
+        retain_graph,
+        create_graph,
+        tuple([_C._unbatch(s)[0] if isinstance(s, Tensor) else s for s in sources]),
+        allow_unreachable,
+        False,
+    )
+    return tuple(
+        [
+            None if g is None else _C._rebatch(g, _C._unbatch(s)[1] if isinstance(s, Tensor) else ())
+            for g, s in zip(results, sources, strict=True)
+        ]
+    )
+
+
+def _by_cotangent(
+    level: int,
+    roots: tuple[Any, ...],
+    cotangents: tuple[Any, ...],
+    retain_graph: bool,
+    create_graph: bool,
+    sources: tuple[Any, ...],
+    allow_unreachable: bool,
+) -> tuple[Any, ...]:
+    """One run for each sample of the cotangents, over the same graph."""
+    values = [None if v is None else _C._value_at(v, level) for v in cotangents]
+    size = next(v.shape[0] for v in values if v is not None)
+    rows = []
+    for i in range(size):
+        vectors = tuple([v if w is None else w[i] for v, w in zip(cotangents, values, strict=True)])
+        keep = retain_graph or i + 1 < size
+        rows.append(_C._run_backward(roots, vectors, keep, create_graph, sources, allow_unreachable, False))
+    results = []
+    for column in zip(*rows, strict=True):
+        results.append(None if column[0] is None else _C._batch(rushlight.stack(column), level))
+    return tuple(results)

@@ -1,0 +1,64 @@
+"""The vmaps that are open on this thread, from the outermost to the innermost."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from .. import _C
+
+_numbers = itertools.count(1)  # never used twice, so that a tensor of a finished vmap is not taken for one of another
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One vmap: its number, the number of samples, and what random operations do."""
+
+    number: int
+    size: int
+    randomness: str
+
+
+class _Open(threading.local):
+    levels: tuple[Level, ...] = ()
+
+
+_open = _Open()
+
+
+def open_levels() -> tuple[Level, ...]:
+    """The open vmaps, the outermost first."""
+    return _open.levels
+
+
+@contextmanager
+def reopened(levels: tuple[Level, ...]) -> Iterator[None]:
+    """Have these vmaps open again within the context."""
+    before, _open.levels = _open.levels, levels
+    _C._enter_transform(True)
+    try:
+        yield
+    finally:
+        _open.levels = before
+        _C._leave_transform(True)
+
+
+class batching:
+    """A context in which one more vmap is open."""
+
+    __slots__ = ("level",)
+
+    def __init__(self, size: int, randomness: str) -> None:
+        self.level = Level(next(_numbers), size, randomness)
+
+    def __enter__(self) -> int:
+        _open.levels = (*_open.levels, self.level)
+        _C._enter_transform(True)
+        return self.level.number
+
+    def __exit__(self, *exc: object) -> None:
+        _open.levels = _open.levels[:-1]
+        _C._leave_transform(True)

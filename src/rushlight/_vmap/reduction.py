@@ -1,0 +1,111 @@
+"""Reductions over dimensions, or over whole samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight import Tensor
+
+from ..operators.registry import Overload
+from .dims import _without_last, behind, shifting
+from .pointwise import broadcasting
+from .shape import padded
+from .table import family, rule
+
+__all__: list[str] = []
+
+family("max", "min")(lambda call, overload: extremum(call, overload))
+
+
+@family(
+    *("all", "amax", "amin", "any", "count_nonzero", "mean", "nanmean", "nansum", "std", "std_mean", "sum", "var"),
+    *("var_mean", "linalg_vector_norm"),
+)
+def over_dims(call: Any, overload: Overload) -> Callable[..., Any]:
+    """Dimensions that are not given are all those of a sample."""
+    names = [p.name for p in overload.parameters]
+    name = call.__name__
+    if "dim" in names:
+        at = names.index("dim")
+        keepdim = names.index("keepdim") if "keepdim" in names else None
+
+        def reduced(call: Any, level: int, size: int, mask: int, value: Tensor, *rest: Any) -> Any:
+            arguments = [value, *rest]
+            count = value.dim() - 1
+            dims = arguments[at]
+            if dims == () and name in ("all", "any"):  # which then reduce nothing
+                return call(*arguments)
+            if count == 0:
+                if dims:
+                    behind(dims, 0)
+                arguments[0], arguments[at] = value.unsqueeze(-1), (1,)
+                result = call(*arguments)
+                return _without_last(result) if keepdim is not None and arguments[keepdim] else result
+            arguments[at] = behind(dims, count) if dims else tuple(range(1, count + 1))
+            return call(*arguments)
+
+        return reduced
+
+    def total(call: Any, level: int, size: int, mask: int, value: Tensor, *rest: Any) -> Any:
+        keywords = dict(zip(names[1:], rest, strict=True))
+        value = value if value.dim() > 1 else value.unsqueeze(-1)
+        return getattr(rushlight, name)(value, dim=tuple(range(1, value.dim())), **keywords)
+
+    return total
+
+
+def extremum(call: Any, overload: Overload) -> Callable[..., Any]:
+    """max and min: of whole samples, along a dimension, or of two tensors."""
+    second = overload.parameters[1:2]
+    if not second:
+        whole = rushlight.amax if call.__name__ == "max" else rushlight.amin
+        return lambda call, level, size, mask, value: (
+            whole(value, tuple(range(1, value.dim()))) if value.dim() > 1 else value.clone()
+        )
+    if second[0].name == "dim":
+        return shifting(call, overload)
+    return broadcasting(call, overload)
+
+
+@family("argmax", "argmin", "aminmax", "median", "nanmedian", "prod")
+def one_dim(call: Any, overload: Overload) -> Callable[..., Any]:
+    """Along one dimension, or over flattened samples."""
+    names = [p.name for p in overload.parameters]
+    name = call.__name__
+    if "dim" not in names:
+
+        def flattened(call: Any, level: int, size: int, mask: int, value: Tensor, *rest: Any) -> Any:
+            keywords = dict(zip(names[1:], rest, strict=True))
+            result = getattr(rushlight, name)(value.reshape(size, -1), 1, **keywords)
+            return result if isinstance(result, Tensor) else result[0]
+
+        return flattened
+    at, keepdim = names.index("dim"), names.index("keepdim")
+    along = shifting(call, overload)
+
+    def reduced(call: Any, level: int, size: int, mask: int, value: Tensor, *rest: Any) -> Any:
+        arguments = [value, *rest]
+        if arguments[at] is not None:
+            return along(call, level, size, mask, *arguments)
+        count = value.dim() - 1
+        keep = arguments[keepdim]
+        arguments[0], arguments[at], arguments[keepdim] = value.reshape(size, -1), 1, False
+        result = call(*arguments)
+        if not keep:
+            return result
+        if isinstance(result, Tensor):
+            return padded(result, count)
+        return type(result)([padded(part, count) for part in result])
+
+    return reduced
+
+
+@rule("dist")
+def dist(call: Any, level: int, size: int, mask: int, value: Tensor, other: Tensor, p: Any) -> Tensor:
+    """The norm of the difference of samples."""
+    from .pointwise import aligned
+
+    value, other = aligned(mask, value, other)
+    return rushlight.linalg_vector_norm((value - other).reshape(size, -1), p, (1,))

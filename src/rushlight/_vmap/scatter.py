@@ -1,0 +1,110 @@
+"""Operators that gather and scatter along a dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import rushlight
+from rushlight import Tensor
+
+from ..operators.registry import Overload
+from .dims import behind, front, shifting
+from .table import family, rule, samples
+
+__all__: list[str] = []
+
+family("gather", "scatter", "scatter_add", "scatter_reduce")(shifting)
+
+
+@family("scatter_", "scatter_add_", "scatter_reduce_")
+def scatter_in_place(call: Any, overload: Overload) -> Any:
+    """As the functional form: the value is batched, or the call is refused before."""
+    return shifting(call, overload)
+
+
+@rule("take_along_dim")
+def take_along_dim(call: Any, level: int, size: int, mask: int, value: Tensor, index: Tensor, dim: Any) -> Tensor:
+    """The other dimensions broadcast."""
+    value = value if mask & 1 else front(value, size)
+    index = index if mask & 2 else front(index, size)
+    if dim is None:
+        return call(value.reshape(size, -1), index.reshape(size, -1), 1)
+    return call(value, index, behind(dim, value.dim() - 1))
+
+
+@family("index_add", "index_copy", "index_reduce", "index_fill")
+def along_index(call: Any, overload: Overload) -> Any:
+    """Positions that are the same for all samples; others sample by sample."""
+    names = [p.name for p in overload.parameters]
+    source = names.index("source") if "source" in names else None
+
+    def written(call: Any, level: int, size: int, mask: int, value: Tensor, dim: int, index: Tensor, *rest: Any) -> Any:
+        arguments = [value if mask & 1 else front(value, size), dim, index, *rest]
+        if mask & 4 or arguments[0].dim() == 1 or (source is None and mask & 8):
+            mask |= 1
+            if source is not None and not mask >> source & 1:
+                arguments[source] = front(arguments[source], size)
+                mask |= 1 << source
+            return samples(call, level, size, mask, *arguments)
+        if source is not None and not mask >> source & 1:
+            arguments[source] = front(arguments[source], size)
+        if source is not None and arguments[source].dim() == 1:
+            arguments[source] = arguments[source].unsqueeze(-1)
+        arguments[1] = behind(dim, arguments[0].dim() - 1)
+        return call(*arguments)
+
+    return written
+
+
+@rule(
+    "masked_scatter",
+    "masked_scatter_",
+    "combinations",
+    "vander",
+    "histc",
+    "linspace",
+    "logspace",
+    "nonzero_static",
+    "_dirichlet_grad",
+)
+def by_sample(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
+    """What takes numbers in order, sample by sample."""
+    return samples(call, level, size, mask, *values)
+
+
+@rule("searchsorted")
+def searchsorted(
+    call: Any,
+    level: int,
+    size: int,
+    mask: int,
+    sequence: Tensor,
+    x: Any,
+    int32: bool,
+    right: bool,
+    side: Any,
+    order: Any,
+) -> Tensor:
+    """Sequences with a batch in front are searched row by row."""
+    if not isinstance(x, Tensor):
+        return samples(call, level, size, mask, sequence, x, int32, right, side, order)
+    count = sequence.dim() - (mask & 1)
+    if not mask & 1 and (order is None or not mask & 32) and count == 1:
+        return call(sequence, x, int32, right, side, order)
+    sequence = sequence if mask & 1 else front(sequence, size)
+    x = x if mask & 2 else front(x, size)
+    if order is not None and not mask & 32:
+        order = front(order, size)
+    if count > 1:
+        return call(sequence, x, int32, right, side, order)
+    return call(sequence, x.reshape(size, -1), int32, right, side, order).view(x.shape)
+
+
+@rule("bucketize")
+def bucketize(call: Any, level: int, size: int, mask: int, x: Any, bounds: Tensor, int32: bool, right: bool) -> Tensor:
+    """searchsorted, by its other name."""
+    if not mask & 2:
+        return call(x, bounds, int32, right)
+    x = x if isinstance(x, Tensor) else rushlight.as_tensor(x)
+    x = x if mask & 1 else front(x, size)
+    return rushlight.searchsorted(bounds, x.reshape(size, -1), out_int32=int32, right=right).view(x.shape)

@@ -1,0 +1,138 @@
+"""Jacobians and Hessians: ``jacrev``, ``jacfwd`` and ``hessian``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight import Tensor
+
+from .._vmap.table import BatchingError
+from ..utils import _pytree as pytree
+from ._check import Argnums, check_argnums, only_tensors, replaced, sliced
+from .forward import jvp
+from .reverse import vjp
+from .vmap import vmap
+
+__all__ = ["hessian", "jacfwd", "jacrev"]
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian of ``func`` by reverse mode, all rows at once.
+
+    The result has the structure of the output of ``func``, each leaf replaced by the structure of the argument (a tuple
+    for several ``argnums``); a block has the shape of its output followed by the shape of its input. With ``has_aux``
+    ``func`` returns a pair whose second part is returned beside the Jacobian. ``chunk_size`` bounds how many rows are
+    computed at a time (ValueError unless positive).
+    """
+    if chunk_size is not None and not chunk_size > 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        places = check_argnums(argnums, len(args))
+
+        def partial(*chosen: Any) -> Any:
+            new = chosen[0] if isinstance(places, int) else chosen
+            return func(*replaced(args, places, new), **kwargs)
+
+        chosen = sliced(args, places)
+        primals = (chosen,) if isinstance(places, int) else chosen
+        output, pull, *aux = vjp(partial, *primals, has_aux=has_aux)
+        only_tensors(output, "jacrev(f): expected f(*args)")
+        outputs, out_spec = pytree.tree_flatten(output)
+        inputs = pytree.tree_leaves(primals)
+        sizes = [t.numel() for t in outputs]
+
+        def rows(*cotangents: Any) -> Any:
+            return tuple(pytree.tree_leaves(pull(pytree.tree_unflatten(cotangents, out_spec))))
+
+        columns = vmap(rows, chunk_size=chunk_size)(*units(outputs, sizes))
+        blocks = []
+        parts = [g.split(sizes, 0) for g in columns]
+        spec = pytree.tree_structure(chosen)
+        for i, out in enumerate(outputs):
+            block = [part[i].reshape(*out.shape, *t.shape) for part, t in zip(parts, inputs, strict=True)]
+            blocks.append(pytree.tree_unflatten(block, spec))
+        jacobian = pytree.tree_unflatten(blocks, out_spec)
+        return (jacobian, aux[0]) if has_aux else jacobian
+
+    return wrapped
+
+
+def units(tensors: list[Tensor], sizes: list[int]) -> list[Tensor]:
+    """The unit vectors of the product of the tensors' spaces: for each tensor its part of all of them."""
+    total, start, parts = sum(sizes), 0, []
+    for t, n in zip(tensors, sizes, strict=True):
+        part = rushlight.zeros(total * n, dtype=t.dtype)
+        if n:
+            part[start * n : (start + n) * n : n + 1] = 1
+        parts.append(part.view(total, *t.shape))
+        start += n
+    return parts
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[..., Any]:
+    """Return a function that computes the Jacobian of ``func`` by forward mode, all columns at once.
+
+    As :func:`jacrev`; better where there are more outputs than inputs. ``randomness`` is that of :func:`vmap`.
+    """
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        places = check_argnums(argnums, len(args))
+
+        def partial(*chosen: Any) -> Any:
+            new = chosen[0] if isinstance(places, int) else chosen
+            return func(*replaced(args, places, new), **kwargs)
+
+        chosen = sliced(args, places)
+        primals = (chosen,) if isinstance(places, int) else chosen
+        leaves, spec = pytree.tree_flatten(primals)
+        sizes = [t.numel() for t in leaves]
+        found: dict[str, Any] = {}
+
+        def column(*tangents: Any) -> Any:
+            output, moved, *aux = jvp(partial, primals, pytree.tree_unflatten(tangents, spec), has_aux=has_aux)
+            found["spec"] = pytree.tree_structure(output)
+            return tuple(pytree.tree_leaves(moved)), tuple(pytree.tree_leaves(output)), *aux
+
+        basis = units(leaves, sizes)
+        try:
+            columns, _, *aux = vmap(column, randomness=randomness)(*basis)
+        except BatchingError:  # numbers decided what it did: they are the same for all columns
+            each = [column(*[part[i] for part in basis]) for i in range(sum(sizes))]
+            columns = [rushlight.stack(list(parts)) for parts in zip(*[one[0] for one in each], strict=True)]
+            aux = [pytree.tree_map(lambda t: t.unsqueeze(0), part) for part in each[0][2:]]
+        inner = pytree.tree_structure(chosen)
+        blocks = []
+        for moved in columns:
+            shape = moved.shape[1:]
+            parts = moved.movedim(0, -1).split(sizes, -1)
+            block = [part.reshape(*shape, *t.shape) for part, t in zip(parts, leaves, strict=True)]
+            blocks.append(pytree.tree_unflatten(block, inner))
+        jacobian = pytree.tree_unflatten(blocks, found["spec"])
+        if not has_aux:
+            return jacobian
+        return jacobian, pytree.tree_map(lambda t: t[0], aux[0])
+
+    return wrapped
+
+
+def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """Return a function that computes the Hessian of ``func``: forward mode over reverse mode.
+
+    A block has the shape of the output, then of the first input, then of the second.
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,183 @@
+"""Reverse mode: ``grad``, ``grad_and_value``, ``vjp`` and ``jacrev``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight import _C, Tensor
+
+from .._vmap.table import BatchingError
+from ..utils import _pytree as pytree
+from ._check import Argnums, check_argnums, only_tensors, replaced, sliced
+from ._level import Inputs, bottom, differentiating, released
+
+__all__ = ["grad", "grad_and_value", "vjp"]
+
+
+def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Return a function that computes the gradient of ``func`` with respect to the arguments ``argnums``.
+
+    ``func`` returns a tensor with one element and no dimension (RuntimeError otherwise), or with ``has_aux`` a pair of
+    that and anything else, which is returned beside the gradients. The gradient has the structure, shapes and dtypes of
+    the argument (a tuple for several ``argnums``). The arguments may be nested containers of tensors. It nests, in
+    itself and in :func:`vmap`: ``vmap(grad(f))`` gives the gradient of each sample.
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapped
+
+
+def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Return a function that computes the gradient of ``func`` and its value: ``(gradient, value)``.
+
+    As :func:`grad`; with ``has_aux`` it returns ``(gradient, (value, aux))``.
+    """
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        places = check_argnums(argnums, len(args))
+        with differentiating() as outside:
+            leaves, spec = pytree.tree_flatten(sliced(args, places))
+            inputs = Inputs(leaves)
+            args = replaced(args, places, pytree.tree_unflatten(inputs.seen, spec))
+            value, aux = _value_and_aux(func(*args, **kwargs), has_aux)
+            output = _scalar(value)
+            others = outside and _C._reaches_others((output,), inputs.values)
+            seed = rushlight.ones_like(output) if output.dim() else None
+            grads = inputs.pull((output,), (seed,), others, others)
+        if not others:
+            value, aux = released(value), pytree.tree_map(released, aux)
+        gradient = pytree.tree_unflatten(grads, spec)
+        return (gradient, (value, aux)) if has_aux else (gradient, value)
+
+    return wrapped
+
+
+_AUX = "output of function f should be a tuple: (output, aux) if has_aux is True"
+
+
+def _value_and_aux(result: Any, has_aux: bool) -> tuple[Any, Any]:
+    if not has_aux:
+        return result, None
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise RuntimeError(f"grad_and_value(f)(*args): {_AUX}")
+    for leaf in pytree.tree_leaves(result[1]):
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
+    return result
+
+
+def _scalar(value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}")
+    if value.dim():
+        raise RuntimeError(
+            "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
+            f"{value.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+        )
+    if value.is_complex():
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {value.dtype}")
+    return bottom(value)
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return ``func(*primals)`` and the function that multiplies a cotangent with its Jacobian, from the left.
+
+    The result is ``(output, vjp_fn)``, with ``has_aux`` ``(output, vjp_fn, aux)``. ``vjp_fn`` takes cotangents of the
+    structure and shapes of the output and returns a tuple of gradients, one per primal. It may be called any number of
+    times, under :func:`vmap` too: then ``func`` runs once more, for all cotangents at once.
+    """
+    with differentiating() as outside:
+        product = _Product(func, primals, has_aux, outside)
+    if has_aux:
+        return product.output, product, product.aux
+    return product.output, product
+
+
+class _Product:
+    """A function's outputs with their graph, and products of cotangents with its Jacobian."""
+
+    def __init__(self, func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, outside: bool) -> None:
+        leaves, self.spec = pytree.tree_flatten(primals)
+        self.func, self.has_aux, self.primals = func, has_aux, leaves
+        state = rushlight.get_rng_state()
+        self.inputs = Inputs(leaves)
+        result = func(*pytree.tree_unflatten(self.inputs.seen, self.spec))
+        self.random = not rushlight.equal(state, rushlight.get_rng_state())
+        self.aux = None
+        if has_aux:
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise RuntimeError(f"vjp(f, *primals): {_AUX}")
+            result, self.aux = result
+        only_tensors(result, "vjp(f, *primals): expected f(*primals)")
+        self.results, self.out_spec = pytree.tree_flatten(result)
+        self.outputs = [bottom(t) for t in self.results]
+        self.others = outside and _C._reaches_others(tuple(self.outputs), self.inputs.values)
+        keep = (lambda t: t) if self.others else released
+        self.output = pytree.tree_unflatten([keep(t) for t in self.results], self.out_spec)
+        self.aux = pytree.tree_map(keep, self.aux)
+
+    def __call__(self, cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        leaves, spec = pytree.tree_flatten(cotangents)
+        if spec != self.out_spec:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function. cotangents: {spec}, primal output: {self.out_spec}"
+            )
+        own = self.inputs.numbers
+        newer = [n for n in _levels_of(leaves) if n not in own]
+        if newer:
+            return self._batched(leaves, cotangents)
+        vectors = [self._seed(v, out, i) for i, (v, out) in enumerate(zip(leaves, self.results, strict=True))]
+        if create_graph is None:
+            create_graph = rushlight.is_grad_enabled()
+        create_graph = create_graph and (self.others or any(bottom(v).requires_grad for v in leaves))
+        grads = self.inputs.pull(self.outputs, vectors, retain_graph, create_graph)
+        return self._gradients(grads)
+
+    def _gradients(self, grads: list[Tensor]) -> Any:
+        return pytree.tree_unflatten(grads, self.spec)
+
+    def _seed(self, v: Tensor, out: Tensor, i: int) -> Tensor:
+        if v.shape != out.shape:
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{i}] has a shape of {v.shape} and output[{i}] has a shape of "
+                f"{out.shape}."
+            )
+        levels = _C._unbatch(out)[1]
+        sizes = tuple(_C._unbatch(out)[0].shape[: len(levels)])
+        return bottom(_C._spread(v, levels, sizes))
+
+    def _batched(self, leaves: list[Tensor], cotangents: Any) -> Any:
+        """Cotangents batched by a vmap that was not open when the function ran: it runs again under that one."""
+        if not self.random:
+            try:
+                with differentiating() as outside:
+                    again = _Product(self.func, pytree.tree_unflatten(self.primals, self.spec), self.has_aux, outside)
+                return again(cotangents)
+            except BatchingError:  # numbers decided what it did: they are the same for all cotangents
+                pass
+        level = max(_levels_of(leaves))
+        values = [_C._value_at(v, level) for v in leaves]
+        size = next(v.shape[0] for v in values if v is not None)
+        rows = []
+        for i in range(size):
+            row = [v if w is None else w[i] for v, w in zip(leaves, values, strict=True)]
+            rows.append(pytree.tree_leaves(self(pytree.tree_unflatten(row, self.out_spec))))
+        grads = [_C._batch(rushlight.stack(list(column)), level) for column in zip(*rows, strict=True)]
+        return self._gradients(grads)
+
+
+def _levels_of(tensors: list[Tensor]) -> set[int]:
+    levels: set[int] = set()
+    for t in tensors:
+        levels.update(_C._unbatch(t)[1])
+    return levels
