@@ -7,6 +7,7 @@ from typing import Any
 import rushlight
 from rushlight import _C, Tensor
 
+from .levels import levels_of
 from .tensor import _BACKWARD
 
 __all__ = ["run"]
@@ -24,20 +25,10 @@ def run(
     """``_run_backward`` where a tensor is batched."""
     if accumulate:
         raise RuntimeError(_BACKWARD)
-    own = set()
-    for t in (*roots, *sources):
-        if isinstance(t, Tensor):
-            own.update(_C._unbatch(t)[1])
+    levels, counts = levels_of([t for t in (*roots, *sources) if isinstance(t, Tensor)])
     level = max([_C._highest_level(v) for v in cotangents if v is not None], default=0)
-    if level and level not in own:  # the graph is that of every sample, the cotangents differ
+    if level and level not in levels:  # the graph is that of every sample, the cotangents differ
         return _by_cotangent(level, roots, cotangents, retain_graph, create_graph, sources, allow_unreachable)
-    levels = tuple(sorted(own))
-    sizes: dict[int, int] = {}
-    for t in (*roots, *sources):
-        if isinstance(t, Tensor):
-            value, its = _C._unbatch(t)
-            sizes.update(zip(its, value.shape, strict=False))
-    counts = tuple([sizes[n] for n in levels])
     grads = []
     for root, v in zip(roots, cotangents, strict=True):
         if v is None:

@@ -9,6 +9,7 @@ import rushlight
 from rushlight import _C, Tensor
 
 from .dims import wrapped
+from .levels import levels_of
 from .table import BatchingError, whole
 
 __all__ = ["get_item", "set_item"]
@@ -229,12 +230,8 @@ def index_put(call: Any, x: Tensor, indices: Any, new: Tensor, accumulate: bool)
 
 def spread_like(x: Tensor, others: list[Tensor]) -> Tensor:
     """A copy of a tensor with the levels of the others too, to be written to."""
-    sizes: dict[int, int] = {}
-    for t in (x, *others):
-        value, levels = _C._unbatch(t)
-        sizes.update(zip(levels, value.shape, strict=False))
-    levels = tuple(sorted(sizes))
-    return _C._spread(x, levels, tuple([sizes[n] for n in levels])).clone()
+    copy: Tensor = _C._spread(x, *levels_of([x, *others])).clone()
+    return copy
 
 
 @whole("index_select")

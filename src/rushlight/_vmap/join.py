@@ -90,8 +90,7 @@ def meshgrid(call: Any, tensors: Any, indexing: str | None) -> tuple[Tensor, ...
     for i, v in enumerate(vectors):
         grids.append(v.reshape([-1 if k == i else 1 for k in range(len(shape))]).expand(shape))
     if swap:
-        grids[0], grids[1] = grids[1].mT if len(shape) == 2 else grids[1].transpose(0, 1), grids[0].transpose(0, 1)
-        grids[2:] = [g.transpose(0, 1) for g in grids[2:]]
+        grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from .. import _C
 
@@ -44,6 +45,16 @@ def reopened(levels: tuple[Level, ...]) -> Iterator[None]:
     finally:
         _open.levels = before
         _C._leave_transform(True)
+
+
+def levels_of(tensors: Iterable[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers of all levels of some tensors, and how many samples each has."""
+    sizes: dict[int, int] = {}
+    for t in tensors:
+        value, levels = _C._unbatch(t)
+        sizes.update(zip(levels, value.shape, strict=False))
+    numbers = tuple(sorted(sizes))
+    return numbers, tuple([sizes[n] for n in numbers])
 
 
 class batching:

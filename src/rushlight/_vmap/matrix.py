@@ -126,6 +126,6 @@ def kron(call: Any, level: int, size: int, mask: int, a: Tensor, b: Tensor) -> T
     shape_a, shape_b = ((1,) * (count - len(s)) + tuple(s) for s in (shape_a, shape_b))
     left = [n for s in shape_a for n in (s, 1)]
     right = [n for s in shape_b for n in (1, s)]
-    a = a.reshape(*((size,) if mask & 1 else ()), *left)
-    b = b.reshape(*((size,) if mask & 2 else ()), *right)
+    a = a.reshape((*((size,) if mask & 1 else ()), *left))
+    b = b.reshape((*((size,) if mask & 2 else ()), *right))
     return (a * b).reshape(size, *[m * n for m, n in zip(shape_a, shape_b, strict=True)])

@@ -200,7 +200,7 @@ def _batched_grad(
     create_graph: bool,
     allow_unused: bool,
 ) -> tuple[Tensor | None, ...]:
-    from rushlight.func import vmap  # type: ignore[attr-defined]  # not there yet
+    from rushlight.func import vmap
 
     for i, (out, v) in enumerate(zip(roots, cotangents, strict=False)):
         if not isinstance(out, Tensor):

@@ -121,7 +121,7 @@ def _check_batched(subject: Subject) -> None:
 
 
 def _batched_tangents(subject: Subject, i: int, vectors: Sequence[Tensor]) -> Sequence[Tensor]:
-    from rushlight.func import vmap  # type: ignore[attr-defined]  # not there yet
+    from rushlight.func import vmap
 
     batched: Sequence[Tensor] = vmap(lambda v: tuple(tangents(subject, {i: v})))(rushlight.stack(list(vectors)))
     return batched

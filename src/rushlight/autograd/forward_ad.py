@@ -77,6 +77,10 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     for name, given in (("primal", tensor), ("tangent", tangent)):
         if not (given.is_floating_point() or given.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {given.dtype}")
+    if _C._highest_level((tensor, tangent)):
+        from .._vmap.tangent import make_dual as make_batched
+
+        return make_batched(tensor, tangent, level)
     return _C._make_dual(tensor, tangent, level)
 
 
@@ -86,6 +90,10 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         level = _current_level
     if level < 0:
         return UnpackedDualTensor(tensor, None)
+    if _C._highest_level(tensor):
+        from .._vmap.tangent import unpack_dual as unpack_batched
+
+        return UnpackedDualTensor(*unpack_batched(tensor, level))
     return UnpackedDualTensor(*_C._unpack_dual(tensor, level))
 
 
