@@ -114,6 +114,14 @@ void one_product(MatrixView a, MatrixView b, MatrixView c, T alpha, T beta) {
 /// On as many threads as pay, each with rows or columns of c.
 template <class T>
 void blas(MatrixView a, MatrixView b, const MatrixView& c, T alpha, T beta) {
+  if (beta == T(0) && a.row_stride == 0 && a.rows > 2) {  // rows that are one (expanded) are multiplied once
+    blas<T>({a.data, 1, a.cols, a.cols, a.col_stride}, b, {c.data, 1, c.cols, c.cols, c.col_stride}, alpha, beta);
+    auto* first = static_cast<T*>(c.data);
+    for (std::int64_t i = 1; i < c.rows; ++i)
+      for (std::int64_t j = 0; j < c.cols; ++j) first[i * c.row_stride + j * c.col_stride] = first[j * c.col_stride];
+    return;
+  }
+  if (beta == T(0) && b.col_stride == 0 && b.cols > 2) return blas<T>(turned(b), turned(a), turned(c), alpha, beta);
   std::unique_ptr<T[]> pa, pb;
   if (!readable(a)) pa = pack<T, T>(a);
   if (!readable(b)) pb = pack<T, T>(b);

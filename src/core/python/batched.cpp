@@ -405,10 +405,16 @@ PyObject* reaches_others(PyObject*, PyObject* const* args, Py_ssize_t n) {
       }
       push(t->grad_fn());
     }
+    PyObject* finished = intern("_finished_input");
+    Owned owner(finished);
     while (!open.empty()) {
       Node* node = open.back();
       open.pop_back();
-      if (node->kind == &AccumulateGrad::kind) Py_RETURN_TRUE;
+      if (node->kind == &AccumulateGrad::kind) {  // of a level that is over: a constant
+        auto* dict = static_cast<PyObject*>(static_cast<AccumulateGrad*>(node)->variable->dict);
+        if (dict && PyDict_Contains(dict, finished) == 1) continue;
+        Py_RETURN_TRUE;
+      }
       for (int i = 0; i < node->n_edges; ++i) push(node->edges[i].node);
     }
     Py_RETURN_FALSE;

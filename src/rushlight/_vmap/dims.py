@@ -89,7 +89,7 @@ def tensor_split(call: Any, overload: Overload) -> Any:
 
 
 @rule("permute", "permute_copy")
-def permute(call: Any, level: int, size: int, mask: int, value: Tensor, order: Any) -> Tensor:
+def permute(call: Any, level: int, size: int, mask: int, value: Tensor, order: Any) -> Any:
     """The batch stays in front."""
     count = value.dim() - 1
     if len(order) != count:
@@ -101,7 +101,7 @@ def permute(call: Any, level: int, size: int, mask: int, value: Tensor, order: A
 
 
 @rule("unsqueeze", "unsqueeze_", "unsqueeze_copy")
-def unsqueeze(call: Any, level: int, size: int, mask: int, value: Tensor, dim: int) -> Tensor:
+def unsqueeze(call: Any, level: int, size: int, mask: int, value: Tensor, dim: int) -> Any:
     """A dimension more is one more place to choose."""
     return call(value, behind(dim, value.dim()))
 
@@ -112,7 +112,7 @@ def squeeze(call: Any, overload: Overload) -> Any:
     if len(overload.parameters) > 1:
         return shifting(call, overload)
 
-    def squeeze_all(call: Any, level: int, size: int, mask: int, value: Tensor) -> Tensor:
+    def squeeze_all(call: Any, level: int, size: int, mask: int, value: Tensor) -> Any:
         ones = tuple([i for i, n in enumerate(value.shape) if i and n == 1])
         if call.__name__ == "squeeze_":
             return value.squeeze_(ones)
@@ -123,7 +123,7 @@ def squeeze(call: Any, overload: Overload) -> Any:
 
 
 @rule("roll")
-def roll(call: Any, level: int, size: int, mask: int, value: Tensor, shifts: Any, dims: Any) -> Tensor:
+def roll(call: Any, level: int, size: int, mask: int, value: Tensor, shifts: Any, dims: Any) -> Any:
     """Without dimensions, the samples flattened."""
     if not dims:
         return call(value.flatten(1), shifts, (1,)).view(value.shape) if value.dim() > 1 else value.clone()
@@ -131,7 +131,7 @@ def roll(call: Any, level: int, size: int, mask: int, value: Tensor, shifts: Any
 
 
 @rule("fliplr", "flipud", "msort")
-def named(call: Any, level: int, size: int, mask: int, value: Tensor) -> Tensor:
+def named(call: Any, level: int, size: int, mask: int, value: Tensor) -> Any:
     """Operators whose name chooses the dimension."""
     name = call.__name__
     count = value.dim() - 1
@@ -144,7 +144,7 @@ def named(call: Any, level: int, size: int, mask: int, value: Tensor) -> Tensor:
 
 
 @rule("t", "t_", "t_copy")
-def t(call: Any, level: int, size: int, mask: int, value: Tensor) -> Tensor:
+def t(call: Any, level: int, size: int, mask: int, value: Tensor) -> Any:
     """The transposed of samples with at most two dimensions."""
     count = value.dim() - 1
     if count > 2:
@@ -156,7 +156,7 @@ def t(call: Any, level: int, size: int, mask: int, value: Tensor) -> Tensor:
 
 
 @rule("adjoint")
-def adjoint(call: Any, level: int, size: int, mask: int, value: Tensor) -> Tensor:
+def adjoint(call: Any, level: int, size: int, mask: int, value: Tensor) -> Any:
     """The adjoint of the last two dimensions, which a sample must have."""
     if value.dim() < 3:
         raise RuntimeError(
@@ -184,7 +184,7 @@ def nsplit(call: Any, level: int, size: int, mask: int, value: Tensor, places: A
 
 
 @rule("repeat_interleave")
-def repeat_interleave(call: Any, level: int, size: int, mask: int, value: Tensor, *rest: Any) -> Tensor:
+def repeat_interleave(call: Any, level: int, size: int, mask: int, value: Tensor, *rest: Any) -> Any:
     """The number of repetitions is the same for all samples."""
     if len(rest) < 3 or mask & 2:
         from .table import refused
@@ -199,7 +199,7 @@ def repeat_interleave(call: Any, level: int, size: int, mask: int, value: Tensor
 @rule("diff")
 def diff(
     call: Any, level: int, size: int, mask: int, value: Tensor, n: int, dim: int, prepend: Any, append: Any
-) -> Tensor:
+) -> Any:
     """What is put before and behind belongs to the samples."""
     value = value if mask & 1 else front(value, size)
     parts = []

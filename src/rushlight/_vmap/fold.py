@@ -40,7 +40,7 @@ for _n in (1, 2, 3):
 
 
 @rule("pad", "_pad_circular")
-def pad(call: Any, level: int, size: int, mask: int, value: Tensor, widths: Any, *rest: Any) -> Tensor:
+def pad(call: Any, level: int, size: int, mask: int, value: Tensor, widths: Any, *rest: Any) -> Any:
     """Constants go anywhere; other paddings need a batch and channels before the padded dimensions."""
     if rest and rest[0] == "constant":
         return rushlight.constant_pad_nd(value, widths, rest[1] or 0)
@@ -48,7 +48,7 @@ def pad(call: Any, level: int, size: int, mask: int, value: Tensor, widths: Any,
 
 
 @rule("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle")
-def shuffle(call: Any, level: int, size: int, mask: int, value: Tensor, factor: int) -> Tensor:
+def shuffle(call: Any, level: int, size: int, mask: int, value: Tensor, factor: int) -> Any:
     """Dimensions before the channels are left alone."""
     name = call.__name__
     if name.startswith("pixel"):
@@ -68,7 +68,7 @@ def shuffle(call: Any, level: int, size: int, mask: int, value: Tensor, factor: 
 @rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def convolve(
     call: Any, level: int, size: int, mask: int, x: Tensor, weight: Tensor, bias: Tensor | None, *rest: Any
-) -> Tensor:
+) -> Any:
     """A batch of inputs is one longer batch, a batch of weights more groups."""
     spatial = int(call.__name__[-2])
     single = x.dim() - (mask & 1) == spatial + 1
@@ -110,7 +110,7 @@ def convolution(
     transposed: bool,
     more: Any,
     g: int,
-) -> Tensor:
+) -> Any:
     """The operator of its number of dimensions."""
     n = w.dim() - 2
     if transposed:
@@ -122,7 +122,7 @@ def convolution(
 
 
 @rule("layer_norm", "rms_norm")
-def layer_norm(call: Any, level: int, size: int, mask: int, x: Tensor, shape: Any, weight: Any, *rest: Any) -> Tensor:
+def layer_norm(call: Any, level: int, size: int, mask: int, x: Tensor, shape: Any, weight: Any, *rest: Any) -> Any:
     """The last dimensions; weights that differ between samples are applied afterwards."""
     x = x if mask & 1 else front(x, size)
     if x.dim() - 1 < len(shape):
@@ -144,7 +144,7 @@ def layer_norm(call: Any, level: int, size: int, mask: int, x: Tensor, shape: An
 @rule("group_norm")
 def group_norm(
     call: Any, level: int, size: int, mask: int, x: Tensor, groups: int, weight: Any, bias: Any, eps: float, cudnn: bool
-) -> Tensor:
+) -> Any:
     """A longer batch; weights that differ between samples are applied afterwards."""
     x = x if mask & 1 else front(x, size)
     batched = mask & 12
@@ -175,7 +175,7 @@ def batch_norm(
     var: Any,
     training: bool,
     *rest: Any,
-) -> Tensor:
+) -> Any:
     """The samples' channels side by side; what each channel has is repeated or joined likewise."""
     if training and mean is not None and (mask >> 3 & 3) != 3:
         raise RuntimeError(
@@ -193,13 +193,13 @@ def batch_norm(
     out = call(joined, None, None, *stats, training, *rest)
     if training and mean is not None:
         for own, written in ((mean, stats[0]), (var, stats[1])):
-            if written.data_ptr() != own.data_ptr():
+            if written is not None and written.data_ptr() != own.data_ptr():
                 own.copy_(written.view_as(own))
     out = out.view(joined.shape).unflatten(1, (size, x.shape[2])).transpose(0, 1)
     return _affine(out, weight, bias, mask >> 1, spatial)
 
 
 @rule("instance_norm")
-def instance_norm(call: Any, level: int, size: int, mask: int, *values: Any) -> Tensor:
+def instance_norm(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
     """Sample by sample."""
     return samples(call, level, size, mask, *values)

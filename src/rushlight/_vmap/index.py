@@ -14,6 +14,8 @@ from .table import BatchingError, whole
 
 __all__ = ["get_item", "set_item"]
 
+Batched: Any = _C._BatchedTensor  # type: ignore[attr-defined]
+
 
 def _split(x: Tensor, key: Any) -> tuple[Tensor, list[Any]]:
     """The view by the basic parts of an expression, and the index tensors for its dimensions (None: all of one)."""
@@ -87,14 +89,14 @@ def _selected(x: Tensor, dim: int, at: int) -> Tensor:
 
 
 def _is_batched_mask(key: Any) -> bool:
-    return type(key) is _C._BatchedTensor and key.dtype == rushlight.bool
+    return type(key) is Batched and key.dtype == rushlight.bool
 
 
 def _positions(part: Any) -> list[Tensor]:
     """Index tensors of whole numbers; a mask gives one for each of its dimensions."""
     index = part if isinstance(part, Tensor) else rushlight.as_tensor(part)
     if index.dtype in (rushlight.bool, rushlight.uint8):
-        if type(index) is _C._BatchedTensor:
+        if type(index) is Batched:
             raise BatchingError(
                 "vmap: operators that can output dynamic shape are not supported: indexing with a batched boolean mask "
                 "is one. Use where() or masked_fill(), whose results have a fixed shape."
@@ -103,6 +105,12 @@ def _positions(part: Any) -> list[Tensor]:
     if index.is_floating_point() and index.numel() == 0:
         return [index.long()]
     return [index]
+
+
+def batched(value: Tensor, level: int) -> Tensor:
+    """A tensor whose value this is."""
+    result: Tensor = _C._batch(value, level)
+    return result
 
 
 def get_item(x: Tensor, key: Any) -> Tensor:
@@ -142,10 +150,10 @@ def _pick(x: Tensor, indices: list[Tensor]) -> Tensor:
     count = max([i.dim() for i in indices])
     size, full = _behind_batch(indices, level, count)
     if size is None:  # the positions are those of every sample
-        return _C._batch(_pick(value.movedim(0, len(indices)), indices).movedim(count, 0), level)
+        return batched(_pick(value.movedim(0, len(indices)), indices).movedim(count, 0), level)
     if value is None:  # the numbers are those of every sample
-        return _C._batch(_pick(x, full), level)
-    return _C._batch(_pick(value, [_samples(size, count), *full]), level)
+        return batched(_pick(x, full), level)
+    return batched(_pick(value, [_samples(size, count), *full]), level)
 
 
 def _behind_batch(indices: list[Tensor], level: int, count: int) -> tuple[int | None, list[Tensor]]:
@@ -217,7 +225,7 @@ def _write(x: Tensor, indices: list[Tensor], new: Tensor, accumulate: bool) -> N
 
 
 @whole("index", "index_put", "index_put_")
-def index_put(call: Any, x: Tensor, indices: Any, new: Tensor, accumulate: bool) -> Tensor:
+def index_put(call: Any, x: Tensor, indices: Any, new: Tensor, accumulate: bool) -> Any:
     """Positions in the first dimensions."""
     target = x if call.__name__ == "index_put_" else spread_like(x, [new, *indices])
     if len(indices) == 1 and not accumulate and new.numel() == 1 and _is_batched_mask(indices[0]):
@@ -235,7 +243,7 @@ def spread_like(x: Tensor, others: list[Tensor]) -> Tensor:
 
 
 @whole("index_select")
-def index_select(call: Any, x: Tensor, dim: int, index: Tensor) -> Tensor:
+def index_select(call: Any, x: Tensor, dim: int, index: Tensor) -> Any:
     """The slices at positions."""
     if index.dim() > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -246,13 +254,13 @@ def index_select(call: Any, x: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 @whole("take")
-def take(call: Any, x: Tensor, index: Tensor) -> Tensor:
+def take(call: Any, x: Tensor, index: Tensor) -> Any:
     """Elements of the flattened samples."""
     return gather(x.reshape(-1), [index])
 
 
 @whole("put", "put_")
-def put_flat(call: Any, x: Tensor, index: Tensor, new: Tensor, accumulate: bool) -> Tensor:
+def put_flat(call: Any, x: Tensor, index: Tensor, new: Tensor, accumulate: bool) -> Any:
     """Elements of the flattened samples written."""
     target = x if call.__name__ == "put_" else spread_like(x, [index, new])
     put(target.view(-1), [index.reshape(-1)], new.reshape(-1), accumulate)
@@ -260,11 +268,11 @@ def put_flat(call: Any, x: Tensor, index: Tensor, new: Tensor, accumulate: bool)
 
 
 @whole("embedding")
-def embedding(call: Any, weight: Tensor, indices: Tensor, padding: int, scale: bool, sparse: bool) -> Tensor:
+def embedding(call: Any, weight: Tensor, indices: Tensor, padding: int, scale: bool, sparse: bool) -> Any:
     """Rows of a table; the row of padding gets no gradient."""
     level = _C._highest_level([weight, indices])
     if _C._value_at(weight, level) is None:  # the table is that of every sample
-        return _C._batch(call(weight, _C._value_at(indices, level), padding, scale, sparse), level)
+        return batched(call(weight, _C._value_at(indices, level), padding, scale, sparse), level)
     if padding >= 0:
         row = rushlight.arange(weight.shape[0]).eq(padding).unsqueeze(-1)
         weight = rushlight.where(row, weight.detach(), weight)

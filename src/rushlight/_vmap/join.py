@@ -24,7 +24,7 @@ def values_of(tensors: Any, level: int, size: int) -> list[Tensor]:
 
 
 @rule("cat", "concat", "concatenate", "stack")
-def cat(call: Any, level: int, size: int, mask: int, tensors: Any, dim: int) -> Tensor:
+def cat(call: Any, level: int, size: int, mask: int, tensors: Any, dim: int) -> Any:
     """Along a dimension of the samples, or a new one."""
     values = values_of(tensors, level, size)
     if call.__name__ == "stack":
@@ -37,7 +37,7 @@ def cat(call: Any, level: int, size: int, mask: int, tensors: Any, dim: int) -> 
 
 
 @whole("hstack", "vstack", "row_stack", "dstack", "column_stack")
-def stacked(call: Any, tensors: Any) -> Tensor:
+def stacked(call: Any, tensors: Any) -> Any:
     """cat, after dimensions of one."""
     name = call.__name__
     if name == "column_stack":
@@ -56,7 +56,7 @@ def atleast(call: Any, overload: Overload) -> Any:
     """New dimensions of one for the samples."""
     wanted = int(call.__name__[-2])
 
-    def one(call: Any, level: int, size: int, mask: int, value: Tensor) -> Tensor:
+    def one(call: Any, level: int, size: int, mask: int, value: Tensor) -> Any:
         count = value.dim() - 1
         if wanted == 3 and count in (1, 2):
             value = value.unsqueeze(-1)
@@ -65,7 +65,7 @@ def atleast(call: Any, overload: Overload) -> Any:
             value = value.unsqueeze(1)
         return value.view_as(value) if count >= wanted else value
 
-    def several(call: Any, level: int, size: int, mask: int, tensors: Any) -> list[Tensor]:
+    def several(call: Any, level: int, size: int, mask: int, tensors: Any) -> Any:
         return [one(call, level, size, mask, v) for v in values_of(tensors, level, size)]
 
     return several if overload.parameters[0].type == "tuple of Tensors" else one
@@ -95,7 +95,7 @@ def meshgrid(call: Any, tensors: Any, indexing: str | None) -> tuple[Tensor, ...
 
 
 @whole("cartesian_prod")
-def cartesian_prod(call: Any, tensors: Any) -> Tensor:
+def cartesian_prod(call: Any, tensors: Any) -> Any:
     """All combinations of elements, one from each."""
     if len(tensors) == 1:
         return tensors[0]
@@ -103,7 +103,7 @@ def cartesian_prod(call: Any, tensors: Any) -> Tensor:
 
 
 @whole("block_diag")
-def block_diag(call: Any, tensors: Any) -> Tensor:
+def block_diag(call: Any, tensors: Any) -> Any:
     """Matrices along a diagonal."""
     blocks = [rushlight.atleast_2d(t) for t in tensors]
     width = sum([b.shape[1] for b in blocks])

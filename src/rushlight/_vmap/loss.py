@@ -35,7 +35,7 @@ def pointwise_loss(call: Any, overload: Overload) -> Any:
     """A loss of every element."""
     at = [p.name for p in overload.parameters].index("reduction")
 
-    def loss(call: Any, level: int, size: int, mask: int, *values: Any) -> Tensor:
+    def loss(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
         arguments = aligned(mask, *values)
         reduction, arguments[at] = arguments[at], NONE
         return reduced(call(*arguments), reduction)
@@ -55,7 +55,7 @@ def classification(
     reduction: int,
     ignored: int,
     *smoothing: float,
-) -> Tensor:
+) -> Any:
     """All samples in one longer batch; the mean of a sample is weighed by its own targets."""
     x = x if mask & 1 else front(x, size)
     target = target if mask & 2 else front(target, size)

@@ -9,13 +9,13 @@ from rushlight import Tensor
 
 from .pointwise import aligned
 from .shape import padded
-from .table import rule, whole
+from .table import rule, samples, whole
 
 __all__: list[str] = []
 
 
 @rule("matmul")
-def matmul(call: Any, level: int, size: int, mask: int, a: Tensor, b: Tensor) -> Tensor:
+def matmul(call: Any, level: int, size: int, mask: int, a: Tensor, b: Tensor) -> Any:
     """Vectors become matrices of one row or column, and the batch one more dimension that broadcasts."""
     count_a, count_b = a.dim() - (mask & 1), b.dim() - (mask >> 1)
     if count_a == 0 or count_b == 0:
@@ -34,7 +34,7 @@ def matmul(call: Any, level: int, size: int, mask: int, a: Tensor, b: Tensor) ->
 
 
 @whole("mm", "mv", "bmm")
-def mm(call: Any, a: Tensor, b: Tensor) -> Tensor:
+def mm(call: Any, a: Tensor, b: Tensor) -> Any:
     """matmul of tensors with as many dimensions as the name says."""
     name = call.__name__
     wanted = {"mm": (2, 2), "mv": (2, 1), "bmm": (3, 3)}[name]
@@ -55,8 +55,8 @@ def check_dims(name: str, tensors: tuple[Tensor, ...], wanted: tuple[int, ...]) 
             raise RuntimeError(f"{name}(): argument {i + 1} must be {kind}, got a {t.dim()}D tensor")
 
 
-@whole("dot", "vdot", "inner")
-def dot(call: Any, a: Tensor, b: Tensor) -> Tensor:
+@whole("dot", "inner")
+def dot(call: Any, a: Tensor, b: Tensor) -> Any:
     """Sums of products."""
     name = call.__name__
     if name == "inner" and (a.dim() == 0 or b.dim() == 0):
@@ -69,18 +69,26 @@ def dot(call: Any, a: Tensor, b: Tensor) -> Tensor:
             "inconsistent tensor size, expected tensor "
             f"{list(a.shape)} and src {list(b.shape)} to have the same number of elements"
         )
-    return ((a.conj() if name == "vdot" and a.is_complex() else a) * b).sum(-1)
+    return (a * b).sum(-1)
+
+
+@rule("vdot")
+def vdot(call: Any, level: int, size: int, mask: int, a: Tensor, b: Tensor) -> Any:
+    """As dot for real numbers; complex ones sample by sample."""
+    if a.is_complex() or a.dim() - (mask & 1) != 1 or b.dim() - (mask >> 1) != 1 or a.shape[-1] != b.shape[-1]:
+        return samples(call, level, size, mask, a, b)
+    return (a * b).sum(-1)
 
 
 @whole("outer", "ger")
-def outer(call: Any, a: Tensor, b: Tensor) -> Tensor:
+def outer(call: Any, a: Tensor, b: Tensor) -> Any:
     """All products of two elements."""
     check_dims(call.__name__, (a, b), (1, 1))
     return a.unsqueeze(-1) * b
 
 
 @whole("addmm", "addmv", "addbmm", "baddbmm", "addr")
-def plus_product(call: Any, x: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) -> Tensor:
+def plus_product(call: Any, x: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) -> Any:
     """beta x + alpha (product of a and b)."""
     name = call.__name__.rstrip("_")
     wanted = {"addmm": (2, 2), "addmv": (2, 1), "addbmm": (3, 3), "baddbmm": (3, 3), "addr": (1, 1)}[name]
@@ -95,7 +103,7 @@ def plus_product(call: Any, x: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: A
 
 
 @rule("linear")
-def linear(call: Any, level: int, size: int, mask: int, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def linear(call: Any, level: int, size: int, mask: int, x: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
     """One product where the weight is the same for all samples; else a product for each."""
     if not mask & 2:
         if not mask & 4:
@@ -118,12 +126,12 @@ def linear(call: Any, level: int, size: int, mask: int, x: Tensor, weight: Tenso
 
 
 @rule("kron")
-def kron(call: Any, level: int, size: int, mask: int, a: Tensor, b: Tensor) -> Tensor:
+def kron(call: Any, level: int, size: int, mask: int, a: Tensor, b: Tensor) -> Any:
     """All products, blocks of one within the other."""
     a, b = aligned(mask, a, b)
-    shape_a, shape_b = (t.shape[1:] if mask >> i & 1 else t.shape for i, t in enumerate((a, b)))
+    shape_a, shape_b = (tuple(t.shape)[mask >> i & 1 :] for i, t in enumerate((a, b)))
     count = max(len(shape_a), len(shape_b))
-    shape_a, shape_b = ((1,) * (count - len(s)) + tuple(s) for s in (shape_a, shape_b))
+    shape_a, shape_b = ((1,) * (count - len(s)) + s for s in (shape_a, shape_b))
     left = [n for s in shape_a for n in (s, 1)]
     right = [n for s in shape_b for n in (1, s)]
     a = a.reshape((*((size,) if mask & 1 else ()), *left))

@@ -65,7 +65,7 @@ def promoted(mask: int, typed: list[int], values: tuple[Any, ...]) -> tuple[Any,
 
 
 @rule("fill", "fill_")
-def fill(call: Any, level: int, size: int, mask: int, value: Tensor, number: Any) -> Tensor:
+def fill(call: Any, level: int, size: int, mask: int, value: Tensor, number: Any) -> Any:
     """A number, or a tensor of one for each sample."""
     if not mask & 2:
         return call(value, number)
@@ -81,7 +81,7 @@ def fill(call: Any, level: int, size: int, mask: int, value: Tensor, number: Any
 
 
 @rule("masked_fill", "masked_fill_")
-def masked_fill(call: Any, level: int, size: int, mask: int, value: Tensor, where: Tensor, new: Any) -> Tensor:
+def masked_fill(call: Any, level: int, size: int, mask: int, value: Tensor, where: Tensor, new: Any) -> Any:
     """A number, or one for each sample."""
     if not isinstance(new, Tensor) or not mask & 4:
         return call(*aligned(mask, value, where), new)
@@ -96,7 +96,7 @@ def masked_fill(call: Any, level: int, size: int, mask: int, value: Tensor, wher
 
 
 @rule("prelu")
-def prelu(call: Any, level: int, size: int, mask: int, value: Tensor, weight: Tensor) -> Tensor:
+def prelu(call: Any, level: int, size: int, mask: int, value: Tensor, weight: Tensor) -> Any:
     """The weight belongs to the second dimension of a sample."""
     count = value.dim() - (mask & 1)
     own = weight.dim() - (mask >> 1 & 1)
@@ -110,6 +110,6 @@ def prelu(call: Any, level: int, size: int, mask: int, value: Tensor, weight: Te
 
 
 @rule("lerp")
-def lerp(call: Any, level: int, size: int, mask: int, *values: Any) -> Tensor:
+def lerp(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
     """The operator on aligned values."""
     return call(*aligned(mask, *values))

@@ -114,7 +114,7 @@ def _draw_batch(
 
 def _multinomial(
     call: Any, parameters: tuple[Parameter, ...], given: list[Any], level: Level, outer: tuple[Level, ...]
-) -> Tensor:
+) -> Any:
     weights = given[0]
     rows = weights.shape[1:-1]
     given[0] = weights.reshape(-1, weights.shape[-1])

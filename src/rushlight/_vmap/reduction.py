@@ -64,9 +64,8 @@ def extremum(call: Any, overload: Overload) -> Callable[..., Any]:
         return lambda call, level, size, mask, value: (
             whole(value, tuple(range(1, value.dim()))) if value.dim() > 1 else value.clone()
         )
-    if second[0].name == "dim":
-        return shifting(call, overload)
-    return broadcasting(call, overload)
+    made: Callable[..., Any] = (shifting if second[0].name == "dim" else broadcasting)(call, overload)
+    return made
 
 
 @family("argmax", "argmin", "aminmax", "median", "nanmedian", "prod")
@@ -103,7 +102,7 @@ def one_dim(call: Any, overload: Overload) -> Callable[..., Any]:
 
 
 @rule("dist")
-def dist(call: Any, level: int, size: int, mask: int, value: Tensor, other: Tensor, p: Any) -> Tensor:
+def dist(call: Any, level: int, size: int, mask: int, value: Tensor, other: Tensor, p: Any) -> Any:
     """The norm of the difference of samples."""
     from .pointwise import aligned
 

@@ -23,7 +23,7 @@ def scatter_in_place(call: Any, overload: Overload) -> Any:
 
 
 @rule("take_along_dim")
-def take_along_dim(call: Any, level: int, size: int, mask: int, value: Tensor, index: Tensor, dim: Any) -> Tensor:
+def take_along_dim(call: Any, level: int, size: int, mask: int, value: Tensor, index: Tensor, dim: Any) -> Any:
     """The other dimensions broadcast."""
     value = value if mask & 1 else front(value, size)
     index = index if mask & 2 else front(index, size)
@@ -84,7 +84,7 @@ def searchsorted(
     right: bool,
     side: Any,
     order: Any,
-) -> Tensor:
+) -> Any:
     """Sequences with a batch in front are searched row by row."""
     if not isinstance(x, Tensor):
         return samples(call, level, size, mask, sequence, x, int32, right, side, order)
@@ -101,7 +101,7 @@ def searchsorted(
 
 
 @rule("bucketize")
-def bucketize(call: Any, level: int, size: int, mask: int, x: Any, bounds: Tensor, int32: bool, right: bool) -> Tensor:
+def bucketize(call: Any, level: int, size: int, mask: int, x: Any, bounds: Tensor, int32: bool, right: bool) -> Any:
     """searchsorted, by its other name."""
     if not mask & 2:
         return call(x, bounds, int32, right)

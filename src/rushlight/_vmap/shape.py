@@ -36,7 +36,7 @@ def mapped(call: Any, level: int, size: int, mask: int, value: Tensor, *rest: An
 
 
 @rule("tril", "tril_", "triu", "triu_")
-def triangle(call: Any, level: int, size: int, mask: int, value: Tensor, diagonal: int) -> Tensor:
+def triangle(call: Any, level: int, size: int, mask: int, value: Tensor, diagonal: int) -> Any:
     """The last two dimensions, which a sample must have."""
     if value.dim() < 3:
         raise RuntimeError(f"{call.__name__}: input tensor must have at least 2 dimensions")
@@ -62,12 +62,12 @@ def to(call: Any, x: Tensor, kind: Any, *rest: Any) -> Any:
 def view(call: Any, overload: Overload) -> Any:
     """Another shape of the samples, or another type."""
 
-    def resized(call: Any, level: int, size: int, mask: int, value: Tensor, shape: Any) -> Tensor:
+    def resized(call: Any, level: int, size: int, mask: int, value: Tensor, shape: Any) -> Any:
         if -1 in shape and not size:
             raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)}")
         return call(value, (size, *shape))
 
-    def retyped(call: Any, level: int, size: int, mask: int, value: Tensor, dtype: Any) -> Tensor:
+    def retyped(call: Any, level: int, size: int, mask: int, value: Tensor, dtype: Any) -> Any:
         if value.dim() == 1 and dtype.itemsize != value.dtype.itemsize:
             raise RuntimeError(
                 "self.dim() cannot be 0 to view "
@@ -80,14 +80,14 @@ def view(call: Any, overload: Overload) -> Any:
 
 
 @whole("view_as", "reshape_as", "expand_as")
-def as_other(call: Any, x: Tensor, other: Tensor) -> Tensor:
+def as_other(call: Any, x: Tensor, other: Tensor) -> Any:
     """The shape of another tensor is that of its samples."""
     method: Any = getattr(x, call.__name__[: -len("_as")])
     return method(other.shape)
 
 
 @rule("expand", "expand_copy", "broadcast_to")
-def expand(call: Any, level: int, size: int, mask: int, value: Tensor, shape: Any, *rest: Any) -> Tensor:
+def expand(call: Any, level: int, size: int, mask: int, value: Tensor, shape: Any, *rest: Any) -> Any:
     """New dimensions come between the batch and those that a sample has."""
     value = padded(value, len(shape))
     return call(value, (size, *shape), *rest)
@@ -102,7 +102,7 @@ def padded(value: Tensor, count: int) -> Tensor:
 
 
 @rule("repeat", "tile")
-def repeat(call: Any, level: int, size: int, mask: int, value: Tensor, repeats: Any) -> Tensor:
+def repeat(call: Any, level: int, size: int, mask: int, value: Tensor, repeats: Any) -> Any:
     """As for expand; fewer repetitions than dimensions stand for the last ones (tile)."""
     count = value.dim() - 1
     if len(repeats) < count:
@@ -115,13 +115,13 @@ def repeat(call: Any, level: int, size: int, mask: int, value: Tensor, repeats: 
 
 
 @rule("ravel")
-def ravel(call: Any, level: int, size: int, mask: int, value: Tensor) -> Tensor:
+def ravel(call: Any, level: int, size: int, mask: int, value: Tensor) -> Any:
     """The samples flattened."""
     return value.reshape(size, -1) if size else value.reshape(0, value[0:0].numel())
 
 
 @rule("sum_to_size")
-def sum_to_size(call: Any, level: int, size: int, mask: int, value: Tensor, shape: Any) -> Tensor:
+def sum_to_size(call: Any, level: int, size: int, mask: int, value: Tensor, shape: Any) -> Any:
     """The samples summed over what was broadcast."""
     return call(value, (size, *(1,) * (value.dim() - 1 - len(shape)), *shape)).view(size, *shape)
 
@@ -129,7 +129,7 @@ def sum_to_size(call: Any, level: int, size: int, mask: int, value: Tensor, shap
 @rule("as_strided", "as_strided_", "as_strided_copy")
 def as_strided(
     call: Any, level: int, size: int, mask: int, value: Tensor, shape: Any, stride: Any, offset: int | None
-) -> Tensor:
+) -> Any:
     """The geometry is that of a sample; the batch keeps its stride."""
     offset = value.storage_offset() if offset is None else offset
     return call(value, (size, *shape), (value.stride(0), *stride), offset)
@@ -138,7 +138,7 @@ def as_strided(
 @rule("as_strided_scatter")
 def as_strided_scatter(
     call: Any, level: int, size: int, mask: int, value: Tensor, new: Tensor, shape: Any, stride: Any, offset: int | None
-) -> Tensor:
+) -> Any:
     """A copy of each sample, written to."""
     copy = (value if mask & 1 else value.expand(size, *value.shape)).clone(memory_format=rushlight.contiguous_format)
     window = copy.as_strided((size, *shape), (copy.stride(0), *stride), offset or 0)
@@ -147,7 +147,7 @@ def as_strided_scatter(
 
 
 @rule("new_empty", "new_full", "new_ones", "new_zeros")
-def new(call: Any, level: int, size: int, mask: int, value: Tensor, shape: Any, *rest: Any) -> Tensor:
+def new(call: Any, level: int, size: int, mask: int, value: Tensor, shape: Any, *rest: Any) -> Any:
     """One tensor for each sample, so that it can be written to."""
     return call(value, (size, *shape), *rest)
 
@@ -160,7 +160,7 @@ def new_strided(call: Any, level: int, size: int, mask: int, value: Tensor, shap
 
 
 @rule("flatten")
-def flatten(call: Any, level: int, size: int, mask: int, value: Tensor, start: int, end: int) -> Tensor:
+def flatten(call: Any, level: int, size: int, mask: int, value: Tensor, start: int, end: int) -> Any:
     """A sample without dimensions gets one."""
     count = value.dim() - 1
     first, last = behind(start, count), behind(end, count)
@@ -168,7 +168,7 @@ def flatten(call: Any, level: int, size: int, mask: int, value: Tensor, start: i
 
 
 @rule("unfold", "unfold_copy")
-def unfold(call: Any, level: int, size: int, mask: int, value: Tensor, dim: int, length: int, step: int) -> Tensor:
+def unfold(call: Any, level: int, size: int, mask: int, value: Tensor, dim: int, length: int, step: int) -> Any:
     """A sample without dimensions has one of a single element."""
     count = value.dim() - 1
     at = behind(dim, count)
@@ -176,14 +176,14 @@ def unfold(call: Any, level: int, size: int, mask: int, value: Tensor, dim: int,
 
 
 @rule("diag_embed")
-def diag_embed(call: Any, level: int, size: int, mask: int, value: Tensor, offset: int, a: int, b: int) -> Tensor:
+def diag_embed(call: Any, level: int, size: int, mask: int, value: Tensor, offset: int, a: int, b: int) -> Any:
     """A sample gets one dimension more."""
     count = value.dim()
     return call(value, offset, behind(a, count), behind(b, count))
 
 
 @rule("diag", "diagflat", "trace")
-def diag(call: Any, level: int, size: int, mask: int, value: Tensor, offset: int = 0) -> Tensor:
+def diag(call: Any, level: int, size: int, mask: int, value: Tensor, offset: int = 0) -> Any:
     """Diagonals of matrices, and matrices of diagonals."""
     name, count = call.__name__, value.dim() - 1
     if name == "diagflat":
@@ -200,7 +200,7 @@ def diag(call: Any, level: int, size: int, mask: int, value: Tensor, offset: int
 
 
 @rule("fill_diagonal_")
-def fill_diagonal(call: Any, level: int, size: int, mask: int, value: Tensor, number: Any, wrap: bool) -> Tensor:
+def fill_diagonal(call: Any, level: int, size: int, mask: int, value: Tensor, number: Any, wrap: bool) -> Any:
     """The diagonal of each sample is a view of it."""
     for sample in value.unbind(0):
         sample.fill_diagonal_(number, wrap)

@@ -119,7 +119,7 @@ def samples(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
     )
 
 
-def _stacked(call: Any, results: Any) -> Tensor:
+def _stacked(call: Any, results: Any) -> Any:
     shapes = {tuple(r.shape) for r in results}
     if len(shapes) > 1:
         raise refused(call.__name__)

@@ -14,8 +14,8 @@ __all__ = ["make_dual", "unpack_dual"]
 def make_dual(primal: Tensor, tangent: Tensor, level: int) -> Tensor:
     """A dual with every vmap level that either tensor has."""
     numbers, sizes = levels_of((primal, tangent))
-    parts = [_C._unbatch(_C._spread(t, numbers, sizes))[0] for t in (primal, tangent)]
-    dual: Tensor = _C._rebatch(_C._make_dual(*parts, level), numbers)
+    value, moved = [_C._unbatch(_C._spread(t, numbers, sizes))[0] for t in (primal, tangent)]
+    dual: Tensor = _C._rebatch(_C._make_dual(value, moved, level), numbers)
     return dual
 
 

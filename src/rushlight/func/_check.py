@@ -19,11 +19,11 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", None) or repr(function)
 
 
-def only_tensors(tree: Any, who: str) -> None:
+def only_tensors(tree: Any, who: str, what: str) -> None:
     """Refuse leaves that are no tensors."""
     for leaf in pytree.tree_leaves(tree):
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{who} to return only tensors, got unsupported type {type(leaf)}")
+            raise RuntimeError(f"{who}: expected {what} to return only tensors, got unsupported type {type(leaf)}")
 
 
 def check_argnums(argnums: Any, count: int) -> Argnums:

@@ -14,7 +14,7 @@ from rushlight import _C, Tensor
 
 from .._vmap.levels import open_levels
 
-__all__ = ["Inputs", "differentiating", "released"]
+__all__ = ["Inputs", "differentiating", "leaving"]
 
 
 class differentiating:
@@ -53,6 +53,12 @@ class Inputs:
         self.values: tuple[Tensor, ...] = tuple(values)
         self.seen: list[Tensor] = seen
 
+    def finish(self) -> None:
+        """Mark the leaves among the inputs: for the graphs of outer levels, they are constants from now on."""
+        for value in self.values:
+            if value.is_leaf:
+                value.__dict__["_finished_input"] = True
+
     def spread(self, t: Tensor) -> Tensor:
         """The numbers of a tensor, with every open level."""
         if not self.levels:
@@ -65,7 +71,7 @@ class Inputs:
         value = self.spread(t)
         if value.requires_grad:
             return value.view_as(value)
-        alias = value.view_as(value)
+        alias: Tensor = value.view_as(value)
         return alias.requires_grad_()
 
     def wrap(self, value: Tensor) -> Tensor:
@@ -94,8 +100,6 @@ def bottom(t: Tensor) -> Tensor:
     return value
 
 
-def released(t: Any) -> Any:
-    """A result that leaves its level without a history there."""
-    if not isinstance(t, Tensor):
-        return t
-    return t.detach() if t.requires_grad else t
+def leaving(t: Tensor, others: bool) -> Tensor:
+    """A result that leaves its level, with its history if that reaches others than the level's own inputs."""
+    return t if others or not t.requires_grad else t.detach()

@@ -1,8 +1,4 @@
-"""Forward mode: ``jvp`` and ``linearize``.
-
-A vjp is linear in its cotangent; the vjp of that map, at a tangent, is the jvp. So two backward passes over one graph
-give what forward mode gives, for every operator that has a derivative.
-"""
+"""Forward mode: ``jvp`` and ``linearize``."""
 
 from __future__ import annotations
 
@@ -12,9 +8,10 @@ from typing import Any
 import rushlight
 from rushlight import _C, Tensor
 
+from .._vmap.levels import levels_of, open_levels
 from ..utils import _pytree as pytree
 from ._check import only_tensors
-from ._level import Inputs, bottom, differentiating, released
+from ._level import Inputs, bottom, differentiating, leaving
 
 __all__ = ["jvp", "linearize"]
 
@@ -29,11 +26,69 @@ def jvp(
     primals has a tangent of zeros, or is a RuntimeError with ``strict``.
     """
     leaves, moves, spec = _check_tangents(primals, tangents)
-    with differentiating() as outside:
-        line = _Line(func, leaves, spec, has_aux, outside, "jvp(f, primals, tangents)")
-        results = line.push(moves, outside, strict)
-    tangent = pytree.tree_unflatten(results, line.out_spec)
-    return (line.output, tangent, line.aux) if has_aux else (line.output, tangent)
+    with _pushing() as level:
+        result = func(*pytree.tree_unflatten(_duals(leaves, moves, level), spec))
+        aux = None
+        if has_aux:
+            result, aux = _pair(result, "jvp(f, primals, tangents)")
+        only_tensors(result, "jvp(f, primals, tangents)", "f(*primals)")
+        results, out_spec = pytree.tree_flatten(result)
+        parts = [_parts(t, level, strict) for t in results]
+        if has_aux:
+            only_tensors(aux, "jvp(f, primals, tangents)", "aux")
+            aux = pytree.tree_map(lambda t: _parts(t, level, False)[0], aux)
+    output = pytree.tree_unflatten([primal for primal, _ in parts], out_spec)
+    tangent = pytree.tree_unflatten([moved for _, moved in parts], out_spec)
+    return (output, tangent, aux) if has_aux else (output, tangent)
+
+
+class _pushing:
+    """A context with a level of tangents of its own."""
+
+    __slots__ = ("before", "level")
+
+    def __enter__(self) -> int:
+        _C._enter_transform(False)
+        self.before = _C._set_fwd_grad_enabled(True)
+        self.level: int = _C._enter_tangent_level()
+        return self.level
+
+    def __exit__(self, *exc: object) -> None:
+        _C._exit_tangent_level(self.level)
+        _C._set_fwd_grad_enabled(self.before)
+        _C._leave_transform(False)
+
+
+def _duals(leaves: list[Tensor], moves: list[Tensor], level: int) -> list[Tensor]:
+    """The primals with their tangents; where one of the two is batched, so is the other."""
+    if not open_levels():
+        return [_C._make_dual(leaf, move, level) for leaf, move in zip(leaves, moves, strict=True)]
+    duals = []
+    for leaf, move in zip(leaves, moves, strict=True):
+        numbers, sizes = levels_of((leaf, move))
+        value, tangent = [_C._unbatch(_C._spread(t, numbers, sizes))[0] for t in (leaf, move)]
+        duals.append(_C._rebatch(_C._make_dual(value, tangent, level), numbers))
+    return duals
+
+
+def _parts(t: Tensor, level: int, strict: bool) -> tuple[Tensor, Tensor]:
+    """A result without its tangent, and that."""
+    value, levels = _C._unbatch(t)
+    primal, moved = _C._unpack_dual(value, level)
+    if moved is None:
+        if strict:
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
+                "allowed in strict mode."
+            )
+        moved = rushlight.zeros_like(primal)
+    return (_C._rebatch(primal, levels), _C._rebatch(moved, levels)) if levels else (primal, moved)
+
+
+def _pair(result: Any, who: str) -> tuple[Any, Any]:
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise RuntimeError(f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    return result
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -43,7 +98,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """
     leaves, spec = pytree.tree_flatten(primals)
     with differentiating() as outside:
-        line = _Line(func, leaves, spec, False, outside, "linearize(f, *primals)")
+        line = _Line(func, leaves, spec, outside)
+        line.inputs.finish()
 
     def push(*tangents: Any) -> Any:
         moves, own = pytree.tree_flatten(tangents)
@@ -58,7 +114,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         if any(set(_C._unbatch(t)[1]) - set(line.inputs.numbers) for t in moves):
             return jvp(func, primals, tangents)[1]
         with differentiating() as recording:
-            return pytree.tree_unflatten(line.push(moves, recording, False), line.out_spec)
+            return pytree.tree_unflatten(line.push(moves, recording), line.out_spec)
 
     return line.output, push
 
@@ -99,19 +155,16 @@ def _check_tangents(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], 
 
 
 class _Line:
-    """A function's outputs at a point, and its linear part there."""
+    """A function's outputs at a point, and its linear part there.
 
-    def __init__(
-        self, func: Callable[..., Any], leaves: list[Any], spec: Any, has_aux: bool, outside: bool, who: str
-    ) -> None:
+    A vjp is linear in its cotangent; the vjp of that map, at a tangent, is the jvp. So the graph of one vjp serves all
+    tangents.
+    """
+
+    def __init__(self, func: Callable[..., Any], leaves: list[Any], spec: Any, outside: bool) -> None:
         self.inputs = Inputs(leaves)
         result = func(*pytree.tree_unflatten(self.inputs.seen, spec))
-        self.aux = None
-        if has_aux:
-            if not (isinstance(result, tuple) and len(result) == 2):
-                raise RuntimeError(f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True")
-            result, self.aux = result
-        only_tensors(result, f"{who}: expected f(*primals)")
+        only_tensors(result, "linearize(f, *primals)", "f(*primals)")
         self.results, self.out_spec = pytree.tree_flatten(result)
         outputs = [bottom(t) for t in self.results]
         self.levels = [_C._unbatch(t)[1] for t in self.results]
@@ -123,11 +176,9 @@ class _Line:
         self.pulled: Any = (None,) * len(leaves)
         if roots:
             self.pulled = _C._run_backward(tuple(roots), tuple(marks), True, True, self.inputs.values, True, False)
-        keep = (lambda t: t) if self.others else released
-        self.output = pytree.tree_unflatten([keep(t) for t in self.results], self.out_spec)
-        self.aux = pytree.tree_map(keep, self.aux)
+        self.output = pytree.tree_unflatten([leaving(t, self.others) for t in self.results], self.out_spec)
 
-    def push(self, moves: list[Tensor], outside: bool, strict: bool) -> list[Tensor]:
+    def push(self, moves: list[Tensor], outside: bool) -> list[Tensor]:
         """The tangents of the outputs for tangents of the inputs."""
         vectors = [self.inputs.spread(t) for t in moves]
         pairs = [(w, v) for w, v in zip(self.pulled, vectors, strict=True) if w is not None and w.requires_grad]
@@ -143,11 +194,6 @@ class _Line:
         for output, dummy, levels in zip(self.outputs, self.dummies, self.levels, strict=True):
             tangent = None if dummy is None else next(given)
             if tangent is None:
-                if strict:
-                    raise RuntimeError(
-                        "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
-                        "not allowed in strict mode."
-                    )
                 tangent = rushlight.zeros_like(output)
             results.append(_C._rebatch(tangent, levels))
         return results

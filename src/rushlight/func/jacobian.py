@@ -48,15 +48,12 @@ def jacrev(
         chosen = sliced(args, places)
         primals = (chosen,) if isinstance(places, int) else chosen
         output, pull, *aux = vjp(partial, *primals, has_aux=has_aux)
-        only_tensors(output, "jacrev(f): expected f(*args)")
+        only_tensors(output, "jacrev(f)", "f(*args)")
         outputs, out_spec = pytree.tree_flatten(output)
         inputs = pytree.tree_leaves(primals)
         sizes = [t.numel() for t in outputs]
 
-        def rows(*cotangents: Any) -> Any:
-            return tuple(pytree.tree_leaves(pull(pytree.tree_unflatten(cotangents, out_spec))))
-
-        columns = vmap(rows, chunk_size=chunk_size)(*units(outputs, sizes))
+        columns = in_chunks(pull.rows, units(outputs, sizes), chunk_size)
         blocks = []
         parts = [g.split(sizes, 0) for g in columns]
         spec = pytree.tree_structure(chosen)
@@ -67,6 +64,16 @@ def jacrev(
         return (jacobian, aux[0]) if has_aux else jacobian
 
     return wrapped
+
+
+def in_chunks(function: Any, basis: list[Tensor], size: int | None) -> list[Tensor]:
+    """What a function gives for a batch, computed for so many vectors at a time."""
+    total = int(basis[0].shape[0])
+    if size is None or size >= total:
+        found: list[Tensor] = function(basis)
+        return found
+    parts = [function([b[start : start + size] for b in basis]) for start in range(0, total, size)]
+    return [rushlight.cat(list(column)) for column in zip(*parts, strict=True)]
 
 
 def units(tensors: list[Tensor], sizes: list[int]) -> list[Tensor]:

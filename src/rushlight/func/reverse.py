@@ -9,10 +9,11 @@ from typing import Any
 import rushlight
 from rushlight import _C, Tensor
 
+from .._vmap.levels import batching
 from .._vmap.table import BatchingError
 from ..utils import _pytree as pytree
 from ._check import Argnums, check_argnums, only_tensors, replaced, sliced
-from ._level import Inputs, bottom, differentiating, released
+from ._level import Inputs, bottom, differentiating, leaving
 
 __all__ = ["grad", "grad_and_value", "vjp"]
 
@@ -53,8 +54,9 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             others = outside and _C._reaches_others((output,), inputs.values)
             seed = rushlight.ones_like(output) if output.dim() else None
             grads = inputs.pull((output,), (seed,), others, others)
-        if not others:
-            value, aux = released(value), pytree.tree_map(released, aux)
+            inputs.finish()
+            value = leaving(value, others)
+            aux = pytree.tree_map(lambda t: leaving(t, others), aux) if has_aux else None
         gradient = pytree.tree_unflatten(grads, spec)
         return (gradient, (value, aux)) if has_aux else (gradient, value)
 
@@ -97,6 +99,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     """
     with differentiating() as outside:
         product = _Product(func, primals, has_aux, outside)
+        product.inputs.finish()
     if has_aux:
         return product.output, product, product.aux
     return product.output, product
@@ -117,13 +120,13 @@ class _Product:
             if not (isinstance(result, tuple) and len(result) == 2):
                 raise RuntimeError(f"vjp(f, *primals): {_AUX}")
             result, self.aux = result
-        only_tensors(result, "vjp(f, *primals): expected f(*primals)")
+        only_tensors(result, "vjp(f, *primals)", "f(*primals)")
         self.results, self.out_spec = pytree.tree_flatten(result)
         self.outputs = [bottom(t) for t in self.results]
         self.others = outside and _C._reaches_others(tuple(self.outputs), self.inputs.values)
-        keep = (lambda t: t) if self.others else released
-        self.output = pytree.tree_unflatten([keep(t) for t in self.results], self.out_spec)
-        self.aux = pytree.tree_map(keep, self.aux)
+        self.output = pytree.tree_unflatten([leaving(t, self.others) for t in self.results], self.out_spec)
+        if has_aux:
+            self.aux = pytree.tree_map(lambda t: leaving(t, self.others), self.aux)
 
     def __call__(self, cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         leaves, spec = pytree.tree_flatten(cotangents)
@@ -156,12 +159,19 @@ class _Product:
         sizes = tuple(_C._unbatch(out)[0].shape[: len(levels)])
         return bottom(_C._spread(v, levels, sizes))
 
+    def rows(self, basis: list[Tensor]) -> list[Tensor]:
+        """The products with a batch of cotangents, all at once; the batch is the first dimension."""
+        with batching(int(basis[0].shape[0]), "error") as level:
+            grads = self(pytree.tree_unflatten([_C._batch(v, level) for v in basis], self.out_spec))
+            return [_C._value_at(g, level) for g in pytree.tree_leaves(grads)]
+
     def _batched(self, leaves: list[Tensor], cotangents: Any) -> Any:
         """Cotangents batched by a vmap that was not open when the function ran: it runs again under that one."""
         if not self.random:
             try:
                 with differentiating() as outside:
                     again = _Product(self.func, pytree.tree_unflatten(self.primals, self.spec), self.has_aux, outside)
+                    again.inputs.finish()
                 return again(cotangents)
             except BatchingError:  # numbers decided what it did: they are the same for all cotangents
                 pass

@@ -31,7 +31,7 @@ def vmap(
     ``in_dims`` says which dimension of each argument counts the samples: an int for all, or a structure of ints and
     None (the same for all samples) that matches the arguments. ``out_dims`` says where that dimension comes in the
     results (None: a result that is the same for all). Arguments and results may be nested Python containers; keyword
-    arguments count their samples along dimension 0. ``randomness``: "error" refuses random operations, "same" draws
+    arguments are the same for all samples. ``randomness``: "error" refuses random operations, "same" draws
     once for all samples, "different" for each. ``chunk_size`` computes at most so many samples at a time.
 
     ``func`` runs once, on tensors of the shapes of one sample; what it needs numbers for in Python (``item``, ``if``)
@@ -45,19 +45,15 @@ def vmap(
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         places, leaves, spec = _check_inputs(in_dims, args, func)
-        names, spec_kw = pytree.tree_flatten(kwargs) if kwargs else ([], None)
-        places_kw = [0 if isinstance(t, Tensor) else None for t in names]
-        size = _batch_size([*places, *places_kw], [*leaves, *names], func)
+        size = _batch_size(places, leaves, func)
         step = size if chunk_size is None else chunk_size
         if step >= size:
-            return _run(func, size, places, leaves, spec, places_kw, names, spec_kw, out_dims, randomness)
+            return _run(func, size, places, leaves, spec, kwargs, out_dims, randomness)
         parts = []
         for start in range(0, size, step):
             count = min(step, size - start)
-            some = [_window(t, p, start, count) for t, p in zip(leaves, places, strict=True)]
-            some_kw = [_window(t, p, start, count) for t, p in zip(names, places_kw, strict=True)]
-            part = _run(func, count, places, some, spec, places_kw, some_kw, spec_kw, out_dims, randomness)
-            parts.append(part)
+            some = [t if p is None else t.narrow(p, start, count) for t, p in zip(leaves, places, strict=True)]
+            parts.append(_run(func, count, places, some, spec, kwargs, out_dims, randomness))
         return _joined(parts, out_dims)
 
     return wrapped
@@ -124,25 +120,18 @@ def _batch_size(places: list[Any], leaves: list[Any], func: Any) -> int:
     return int(sizes[0])
 
 
-def _window(leaf: Any, place: int | None, start: int, count: int) -> Any:
-    return leaf if place is None else leaf.narrow(place, start, count)
-
-
 def _run(
     func: Any,
     size: int,
     places: list[Any],
     leaves: list[Any],
     spec: Any,
-    places_kw: list[Any],
-    names: list[Any],
-    spec_kw: Any,
+    kwargs: dict[str, Any],
     out_dims: Any,
     randomness: str,
 ) -> Any:
     with batching(size, randomness) as level:
         args = pytree.tree_unflatten(_wrapped(leaves, places, level), spec)
-        kwargs = pytree.tree_unflatten(_wrapped(names, places_kw, level), spec_kw) if spec_kw is not None else {}
         return unwrapped(func(*args, **kwargs), level, size, out_dims, func)
 
 
@@ -200,7 +189,7 @@ def _out_places(out_dims: Any, spec: Any, outputs: Any, func: Any) -> list[Any]:
 
 
 def _placed(leaf: Tensor, place: int | None, level: int, size: int, func: Any) -> Tensor:
-    value = _C._value_at(leaf, level)
+    value: Tensor | None = _C._value_at(leaf, level)
     if place is None:
         if value is not None:
             raise ValueError(

@@ -111,9 +111,24 @@ def is_namedtuple_class(cls: type) -> bool:
     return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
 
 
+def is_struct_sequence_class(cls: type) -> bool:
+    """Return whether a class is one of operators' results with names, or of the like of ``time.struct_time``."""
+    return issubclass(cls, tuple) and isinstance(getattr(cls, "n_sequence_fields", None), int)
+
+
+# Likewise one entry for them all, as their types are made when they are used first.
+SUPPORTED_NODES[is_struct_sequence_class] = NodeDef(
+    is_struct_sequence_class, lambda tree: (list(tree), type(tree)), lambda children, cls: cls(children)
+)
+
+
 def _get_node_type(tree: PyTree) -> Any:
     cls = type(tree)
-    return namedtuple if cls not in SUPPORTED_NODES and is_namedtuple_class(cls) else cls
+    if cls in SUPPORTED_NODES or not issubclass(cls, tuple):
+        return cls
+    if is_namedtuple_class(cls):
+        return namedtuple
+    return is_struct_sequence_class if is_struct_sequence_class(cls) else cls
 
 
 class TreeSpec:
