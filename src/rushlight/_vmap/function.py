@@ -10,6 +10,7 @@ from rushlight import _C, Tensor
 
 from ..utils import _pytree as pytree
 from .levels import open_levels, reopened
+from .shape import padded
 
 __all__ = ["VmapInfo", "apply"]
 
@@ -48,7 +49,7 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     if cls.generate_vmap_rule:
         return _generated(cls, args)
     if ours:
-        return _looped(cls, args, level)
+        return (_leading if _takes_batches(cls, args) else _looped)(cls, args, level)
     raise RuntimeError(
         f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
         "vmap staticmethod or set generate_vmap_rule=True."
@@ -93,6 +94,27 @@ def _own_rule(cls: Any, args: tuple[Any, ...], level: int) -> Any:
         for leaf, place in zip(leaves, places, strict=True)
     ]
     return pytree.tree_unflatten(wrapped, spec)
+
+
+def _takes_batches(cls: Any, args: tuple[Any, ...]) -> bool:
+    """Is it a function of matrices, whose leading dimensions are a batch anyway?"""
+    return cls.__module__.startswith("rushlight.linalg.") and all(a.dim() > 1 for a in args if isinstance(a, Tensor))
+
+
+def _leading(cls: Any, args: tuple[Any, ...], level: int) -> Any:
+    """The Function on values: the batch is one more leading dimension."""
+    size = _info(level).batch_size
+
+    def value(a: Any) -> Any:
+        if not isinstance(a, Tensor):
+            return a
+        v = _C._value_at(a, level)
+        return a.expand(size, *a.shape) if v is None else v
+
+    values = [value(a) for a in args]
+    count = max([v.dim() for v in values if isinstance(v, Tensor)])
+    values = [padded(v, count - 1) if isinstance(v, Tensor) else v for v in values]
+    return _C._batch(cls.apply(*values), level)
 
 
 def _looped(cls: Any, args: tuple[Any, ...], level: int) -> Any:
