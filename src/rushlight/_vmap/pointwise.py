@@ -9,8 +9,9 @@ import rushlight
 from rushlight import Tensor
 
 from ..operators.registry import Overload
+from .dims import behind
 from .shape import dynamic, padded
-from .table import family, rule
+from .table import family, rule, whole
 
 __all__ = ["aligned"]
 
@@ -31,7 +32,7 @@ def aligned(mask: int, *values: Any) -> list[Any]:
 
 @family(
     *("addcdiv", "addcdiv_", "addcmul", "addcmul_", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min"),
-    *("clamp_min_", "clip", "clip_", "copy_", "isclose", "where", "_standard_gamma_grad"),
+    *("clamp_min_", "clip", "clip_", "copy_", "isclose", "where", "_standard_gamma_grad", "float_power"),
 )
 def broadcasting(call: Any, overload: Overload) -> Any:
     """The operator on aligned values."""
@@ -93,6 +94,30 @@ def masked_fill(call: Any, level: int, size: int, mask: int, value: Tensor, wher
     value, where, new = aligned(mask, value, where, new.to(value.dtype))
     result = rushlight.where(where, new, value)
     return value.copy_(result) if call.__name__[-1] == "_" else result
+
+
+@rule("polygamma")
+def polygamma(call: Any, level: int, size: int, mask: int, n: int, value: Tensor) -> Any:
+    """The order comes first."""
+    return call(n, value)
+
+
+@rule("cross", "linalg_cross")
+def cross(call: Any, level: int, size: int, mask: int, value: Tensor, other: Tensor, dim: int | None) -> Any:
+    """Without a dimension, the first of three elements that a sample has."""
+    value, other = rushlight.broadcast_tensors(*aligned(mask, value, other))
+    if dim is None:
+        if 3 not in value.shape[1:]:
+            raise RuntimeError("no dimension of size 3 in input")
+        return rushlight.linalg.cross(value, other, dim=1 + value.shape[1:].index(3))
+    return rushlight.linalg.cross(value, other, dim=behind(dim, value.dim() - 1))
+
+
+@whole("ldexp")
+def ldexp(call: Any, x: Tensor, other: Tensor) -> Any:
+    """x 2^other, in the types of its factors."""
+    result = x * rushlight.pow(2.0, other)
+    return x.copy_(result) if call.__name__[-1] == "_" else result
 
 
 @rule("prelu")

@@ -66,6 +66,10 @@ def along_index(call: Any, overload: Overload) -> Any:
     "logspace",
     "nonzero_static",
     "_dirichlet_grad",
+    "cov",
+    "corrcoef",
+    "renorm",
+    "_rnn_layer",
 )
 def by_sample(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
     """What takes numbers in order, sample by sample."""
