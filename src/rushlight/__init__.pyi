@@ -774,6 +774,7 @@ from .random import (
 )
 from .version import __version__ as __version__
 from rushlight.compiler import compile as compile
+from rushlight.func import vmap as vmap
 from rushlight.linalg.factor import geqrf as geqrf
 from rushlight.linalg.legacy import (
     cholesky as cholesky,
@@ -865,4 +866,3 @@ distributions: Any
 fft: Any
 futures: Any
 quasirandom: Any
-vmap: Any
