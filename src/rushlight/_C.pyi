@@ -1758,6 +1758,7 @@ uint8: _dtype
 
 class _BatchedTensor:
     def __getattr__(self, name: str) -> Any: ...
+
 def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor: ...
 def _disabled_torch_function_impl(
     func: Any, types: Any, args: tuple[Any, ...] = ..., kwargs: dict[str, Any] | None = None
