@@ -22,7 +22,6 @@ from . import (  # noqa: F401
     part,
     pointwise,
     random,
-    recurrent,
     reduction,
     special,
     view,
