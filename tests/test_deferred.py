@@ -283,6 +283,54 @@ def test_resizing_and_replacing_the_memory_of_an_operand():
     assert np.array_equal(look(b), before * 3)
 
 
+def test_moving_and_growing_the_memory_of_an_operand():
+    x = torch.ones(SIZE)
+    y = x * 2
+    x.share_memory_()
+    x.fill_(9)
+    assert y.sum().item() == 2 * SIZE
+    z = x * 2
+    assert z.share_memory_().is_shared() and z[5].item() == 18
+    w = x + 1
+    storage = w.untyped_storage()
+    storage.resize_(storage.nbytes() + 64)
+    assert w[-1].item() == 10
+
+
+def test_results_written_over_an_operand():
+    a = torch.ones(SIZE)
+    b = a + 1
+    torch.mul(a, 5, out=a)
+    c = a + 1
+    a.copy_(torch.zeros(SIZE))
+    assert (b[0].item(), c[0].item(), a[0].item()) == (2, 6, 0)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "RMSprop"])
+def test_a_step_of_an_optimizer_comes_after_the_read(optimizer):
+    p = torch.nn.Parameter(torch.ones(SIZE))
+    y = p.detach() * 2
+    p.grad = torch.ones(SIZE)
+    getattr(torch.optim, optimizer)([p], lr=0.5).step()
+    assert y[0].item() == 2 and p[0].item() < 1
+
+
+def test_a_gradient_that_is_read_and_then_added_to():
+    x = torch.ones(SIZE, requires_grad=True)
+    (x * 2).backward(torch.ones(SIZE))
+    h = x.grad + 1
+    (x * 2).backward(torch.ones(SIZE))
+    assert (h[0].item(), x.grad[0].item()) == (3, 4)
+
+
+def test_a_sum_of_many_pending_results():
+    a = torch.ones(SIZE)
+    parts = [a * k for k in range(40)]
+    total = sum(parts[1:], parts[0])
+    del parts
+    assert total[7].item() == sum(range(40))
+
+
 def test_memory_that_numpy_sees_is_not_put_off():
     array = np.ones(SIZE, dtype=np.float32)
     x = torch.from_numpy(array)
