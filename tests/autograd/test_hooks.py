@@ -413,6 +413,48 @@ def test_multi_grad_hook_of_nothing_and_of_the_wrong_kind(x):
         register_multi_grad_hook((x, torch.ones(1)), print)
 
 
+def scale(gradient):
+    gradient.mul_(10)
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda left, out: left.register_hook(scale),
+        lambda left, out: left.grad_fn.register_prehook(lambda grads: scale(grads[0])),
+        lambda left, out: left.grad_fn.register_hook(lambda inputs, outputs: scale(inputs[0])),
+        lambda left, out: out.grad_fn.register_hook(lambda inputs, outputs: scale(inputs[0])),
+    ],
+)
+@pytest.mark.parametrize("weights", [1.0, torch.ones(2)])
+def test_hooks_that_change_gradients_in_place_harm_no_sibling(register, weights):
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    left, right = a * 1, b * 1
+    out = left + right
+    register(left, out)
+    (out * weights).sum().backward()
+    assert a.grad.tolist() == [10.0, 10.0]
+    assert b.grad.tolist() == [1.0, 1.0]
+
+
+def test_hook_that_changes_what_came_in_changes_nothing_else():
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    out = a * 1 + b * 1
+    out.grad_fn.register_hook(lambda inputs, outputs: scale(outputs[0]))
+    out.sum().backward()
+    assert a.grad.tolist() == b.grad.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("which", ["register_full_backward_hook", "register_full_backward_pre_hook"])
+def test_module_hooks_that_change_gradients_in_place_harm_no_sibling(which):
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    module = torch.nn.Identity()
+    getattr(module, which)(lambda module, grads, *outputs: scale(grads[0]))
+    (module(a * 1) + b * 1).sum().backward()
+    assert a.grad.tolist() == [10.0, 10.0]
+    assert b.grad.tolist() == [1.0, 1.0]
+
+
 def test_multi_grad_hook_for_any_passes_over_what_needs_none(x):
     seen = []
     register_multi_grad_hook((torch.ones(1), x), seen.append, mode="any")

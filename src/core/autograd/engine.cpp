@@ -258,6 +258,7 @@ class Run {
       for (int i = 0; i < node->n_outputs && !any; ++i) any = bool(task.grads[i]);
       if (any || node->kind->runs_without_gradients) {
         if (node->extra && !node->extra->pre_hooks.empty()) {
+          own(task.grads, node->n_outputs);
           node->extra->pre_hooks.each([&](NodePreHook& hook) { hook.call(task.grads, node->n_outputs); });
         }
         bool hooked = node->extra && !node->extra->post_hooks.empty();
@@ -266,9 +267,12 @@ class Run {
           apply_profiled(node, task.grads, results);
         else
           node->kind->apply(node, task.grads, results);
-        if (hooked)
+        if (hooked) {
+          own(results, node->n_edges);
+          own(kept.data(), node->n_outputs);
           node->extra->post_hooks.each(
               [&](NodePostHook& hook) { hook.call(results, node->n_edges, kept.data(), node->n_outputs); });
+        }
       }
       if (diagnosis.anomaly && diagnosis.check_nan) [[unlikely]]
         refuse_not_finite(node, results, kept.data());
@@ -312,9 +316,18 @@ class Run {
     }
   }
 
-  /// A hook may change what it is given: a gradient that others hold, too, is copied first.
+  /// A hook may change what it is given: a gradient that others hold, too, or whose elements share memory, is copied
+  /// first.
+  static void own(TensorRef* grads, int n) {
+    if (grad_enabled()) return;
+    for (int i = 0; i < n; ++i) {
+      TensorRef& g = grads[i];
+      if (g && (g->refcount > 1 || g->storage->refcount > 1 || has_internal_overlap(*g))) g = clone(*g);
+    }
+  }
+
   static void apply_hook(TensorHook& hook, TensorRef& g) {
-    if (!grad_enabled() && (g->refcount > 1 || g->storage->refcount > 1)) g = clone(*g);
+    own(&g, 1);
     if (TensorRef other = hook.call(g.get())) g = std::move(other);
   }
 
