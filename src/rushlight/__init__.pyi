@@ -774,7 +774,7 @@ from .random import (
 )
 from .version import __version__ as __version__
 from rushlight.compiler import compile as compile
-from rushlight.func import vmap as vmap
+from rushlight.func.vmap import vmap as vmap
 from rushlight.linalg.factor import geqrf as geqrf
 from rushlight.linalg.legacy import (
     cholesky as cholesky,

@@ -67,8 +67,9 @@ class PackageStub:
                 continue
             if "." in path or (path and path != name):
                 self.paths[name] = path
-            elif hasattr(import_module(module), name):
-                self.sources[name] = module
+            elif hasattr(source := import_module(module), name):
+                within = hasattr(source, "__path__") and find_spec(f"{module}.{name}")
+                self.sources[name] = f"{module}.{name}" if within else module  # a file may have its function's name
             else:
                 self.absent.append(name)
 
