@@ -70,3 +70,33 @@ def test_numbers_that_may_be_symbols_elsewhere():
     assert torch.sym_int(2.7) == 2 and torch.sym_float(2) == 2.0 and torch.sym_not(True) is False
     assert torch.sym_max(1, 2.5) == 2.5 and torch.sym_min(1, 2.5) == 1.0
     assert type(torch.sym_max(3, 2.5)) is float
+
+
+def test_demands():
+    torch._check(True)
+    torch._assert(torch.tensor(True), "m")
+    with pytest.raises(AssertionError, match="^m$"):
+        torch._assert(False, "m")
+    with pytest.raises(RuntimeError, match="Expected cond to be True, but got False"):
+        torch._check(False)
+    for check, error in (
+        (torch._check, RuntimeError),
+        (torch._check_index, IndexError),
+        (torch._check_value, ValueError),
+        (torch._check_type, TypeError),
+    ):
+        with pytest.raises(error, match="^why$"):
+            check(False, lambda: "why")
+    with pytest.raises(TypeError, match="cond must be a bool, but got <class 'int'>"):
+        torch._check(1)
+    with pytest.raises(TypeError, match="message must be a callable"):
+        torch._check(False, "why")
+    with pytest.raises(RuntimeError, match="zero"):
+        torch._assert_async(torch.tensor(0))
+
+
+def test_mixed_precision_by_older_names():
+    assert torch.autocast is torch.amp.autocast and torch.GradScaler is torch.amp.GradScaler
+    assert not torch.is_autocast_enabled() and not torch.is_autocast_cpu_enabled()
+    assert torch.get_autocast_cpu_dtype() == torch.get_autocast_dtype("cpu") == torch.bfloat16
+    assert torch.get_autocast_gpu_dtype() == torch.float16

@@ -95,6 +95,17 @@ _ELSEWHERE = {
         "rushlight.nn.functional.rnn",
     ),
     **dict.fromkeys(("det", "logdet", "slogdet"), "rushlight.linalg.solve"),
+    **dict.fromkeys(
+        (
+            "autocast",
+            "clear_autocast_cache",
+            "get_autocast_dtype",
+            "is_autocast_cache_enabled",
+            "is_autocast_enabled",
+        ),
+        "rushlight.amp.autocast_mode",
+    ),
+    "GradScaler": "rushlight.amp.grad_scaler",
     "geqrf": "rushlight.linalg.factor",
     "lu_unpack": "rushlight.linalg.lu",
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "rushlight.linalg.low_rank"),

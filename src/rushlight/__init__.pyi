@@ -697,10 +697,13 @@ from ._settings import (
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     conj as conj,
     conj_physical as conj_physical,
+    get_autocast_cpu_dtype as get_autocast_cpu_dtype,
+    get_autocast_gpu_dtype as get_autocast_gpu_dtype,
     get_deterministic_debug_mode as get_deterministic_debug_mode,
     get_float32_matmul_precision as get_float32_matmul_precision,
     get_num_interop_threads as get_num_interop_threads,
     imag as imag,
+    is_autocast_cpu_enabled as is_autocast_cpu_enabled,
     is_conj as is_conj,
     is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
     is_inference as is_inference,
@@ -773,6 +776,14 @@ from .random import (
     set_rng_state as set_rng_state,
 )
 from .version import __version__ as __version__
+from rushlight.amp.autocast_mode import (
+    autocast as autocast,
+    clear_autocast_cache as clear_autocast_cache,
+    get_autocast_dtype as get_autocast_dtype,
+    is_autocast_cache_enabled as is_autocast_cache_enabled,
+    is_autocast_enabled as is_autocast_enabled,
+)
+from rushlight.amp.grad_scaler import GradScaler as GradScaler
 from rushlight.compiler import compile as compile
 from rushlight.func.vmap import vmap as vmap
 from rushlight.linalg.factor import geqrf as geqrf

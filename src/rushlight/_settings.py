@@ -13,13 +13,22 @@ from typing import Any
 from . import _C
 
 __all__ = [
+    "_assert",
+    "_assert_async",
+    "_check",
+    "_check_index",
+    "_check_type",
+    "_check_value",
     "are_deterministic_algorithms_enabled",
     "conj",
     "conj_physical",
+    "get_autocast_cpu_dtype",
+    "get_autocast_gpu_dtype",
     "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
     "imag",
+    "is_autocast_cpu_enabled",
     "is_conj",
     "is_deterministic_algorithms_warn_only_enabled",
     "is_inference",
@@ -221,3 +230,77 @@ def sym_min(a: Any, b: Any) -> Any:
 def sym_not(a: bool) -> bool:
     """Return the opposite."""
     return not a
+
+
+# ---- demands of programs
+
+
+def _assert(condition: Any, message: str) -> None:
+    """Raise AssertionError with the message unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _assert_async(input: Tensor, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    """Raise RuntimeError with the message where the only element is zero."""
+    if not bool(input):
+        raise RuntimeError(message)
+
+
+def _demand(error: type[Exception], cond: Any, message: Any) -> None:
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if cond:
+        return
+    if message is None:
+        raise error(
+            "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an "
+            "enhancement request to PyTorch.)"
+        )
+    if not callable(message):
+        raise TypeError("message must be a callable")
+    raise error(str(message()))
+
+
+def _check(cond: Any, message: Any = None) -> None:
+    """Raise RuntimeError with what ``message()`` says unless the condition holds."""
+    _demand(RuntimeError, cond, message)
+
+
+def _check_index(cond: Any, message: Any = None) -> None:
+    """Raise IndexError with what ``message()`` says unless the condition holds."""
+    _demand(IndexError, cond, message)
+
+
+def _check_value(cond: Any, message: Any = None) -> None:
+    """Raise ValueError with what ``message()`` says unless the condition holds."""
+    _demand(ValueError, cond, message)
+
+
+def _check_type(cond: Any, message: Any = None) -> None:
+    """Raise TypeError with what ``message()`` says unless the condition holds."""
+    _demand(TypeError, cond, message)
+
+
+# ---- mixed precision by older names
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Is mixed precision chosen for the CPU?"""
+    from .amp.autocast_mode import is_autocast_enabled
+
+    return is_autocast_enabled("cpu")
+
+
+def get_autocast_cpu_dtype() -> Any:
+    """Return the type that mixed precision computes in on the CPU."""
+    from .amp.autocast_mode import get_autocast_dtype
+
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> Any:
+    """Return the type that mixed precision computes in on a GPU."""
+    from .amp.autocast_mode import get_autocast_dtype
+
+    return get_autocast_dtype("cuda")

@@ -111,11 +111,11 @@ pointwise(
     forms="function inplace",
     node="EluBackward0",
 )
-pointwise("gelu_none", lambda x: 0.5 * x * (1.0 + erf(x * SQRT_HALF)), rule="floating", node="GeluBackward0", forms="")
+pointwise("gelu_none", lambda x: 0.5 * x * (1.0 + erf(x * SQRT_HALF)), rule="real", node="GeluBackward0", forms="")
 pointwise(
     "gelu_tanh",
     lambda x: 0.5 * x * (1.0 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x)))),
-    rule="floating",
+    rule="real",
     node="GeluBackward0",
     forms="",
 )
@@ -184,6 +184,7 @@ pointwise(
     "logit_plain",
     lambda x: log(x / (1.0 - x)),
     rule="float",
+    refuses="c",
     vjp=lambda g, x, y: where((x >= 0.0) & (x <= 1.0), g / (x * (1.0 - x)), math.nan),
     node="LogitBackward0",
     forms="",
@@ -193,6 +194,7 @@ pointwise(
     lambda x, eps: log(minimum(maximum(x, eps), 1.0 - eps) / (1.0 - minimum(maximum(x, eps), 1.0 - eps))),
     params=(*INPUT, ("eps",)),
     rule="float",
+    refuses="c",
     vjp=(lambda g, x, eps, y: where((x >= eps) & (x <= 1.0 - eps), g / (x * (1.0 - x)), 0.0), None),
     node="LogitBackward0",
     forms="",

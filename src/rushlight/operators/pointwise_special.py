@@ -21,7 +21,7 @@ where, exp, log, log1p, isnan, sign = map(_call, ("where", "exp", "log", "log1p"
 digamma, polygamma_of, zeta, erfc = map(_call, ("digamma", "polygamma_of", "zeta", "erfc"))
 i0, i1, i0e, i1e = map(_call, ("i0", "i1", "i0e", "i1e"))
 
-# ---- the argument of a number: pi or 0 of real ones
+# ---- the argument of a number, pi or 0 of real ones, and its conjugate
 
 pointwise(
     "angle",
@@ -31,6 +31,8 @@ pointwise(
     vjp=lambda g, x, y: g * 0.0,
     forms="function method",
 )
+
+pointwise("conj_physical", loop="positive", refuses="c", vjp=lambda g, x, y: g, forms="")
 
 # ---- gamma and what is derived from it
 
