@@ -123,6 +123,7 @@ def test_constructor_refusals():
         same_error(f, 2, 3.0, phrase="hidden_size should be of type int, got: float")
         same_error(f, 2.5, 3, phrase="input_size should be of type int, got: float")
         same_error(f, 2, 0, phrase="hidden_size must be greater than zero")
+        same_error(f, 0, 2, phrase="input_size must be greater than zero")
         same_error(f, 2, 3, 0, phrase="num_layers must be greater than zero")
         same_error(f, 2, 3, bias=None, phrase="bias should be of type bool, got: NoneType")
         same_warning(f, 2, 3, dropout=0.5, phrase="expects num_layers greater than 1")

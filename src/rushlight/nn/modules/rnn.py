@@ -79,8 +79,9 @@ class RNNBase(Module):
             value = getattr(self, name)
             if not isinstance(value, kind):
                 raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
-        if self.hidden_size <= 0:
-            raise ValueError(f"hidden_size must be greater than zero, got {self.hidden_size}")
+        for name in ("input_size", "hidden_size"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be greater than zero, got {getattr(self, name)}")
         if self.num_layers <= 0:
             raise ValueError(f"num_layers must be greater than zero, got {self.num_layers}")
         if self.proj_size < 0:
