@@ -12,7 +12,8 @@ from samples.compare import assert_same, tensors
 
 import rushlight
 from rushlight.func import vmap
-from test_operators import OPERATORS, REFUSALS, TRIED, accepted, call, changes_first, fresh
+from rushlight.operators.registry import INPLACE
+from test_operators import OPERATORS, REFUSALS, TRIED, accepted, call, changes_first, fresh, twins
 
 NAMES = [n for n in TRIED if family_of(n) and not family_of(n).random]
 SIZE = 3
@@ -124,3 +125,90 @@ def test_equals_a_loop(name: str) -> None:
     assert compared or name == "is_same_size" or not any(s.tensors() for s in samples_of(name, dtype)), (
         f"{name} was never batched"
     )
+
+
+def comparable(name: str, limit: int) -> Any:
+    """Samples and subsets of their inputs, the results of a loop, for calls that vmap takes."""
+    op = OPERATORS[name]
+    for sample in itertools.islice(samples_of(name, accepted(op)), limit):
+        sample = fresh(sample)
+        if not sample.tensors() or name in REFUSED:
+            continue
+        every = tuple(range(len(sample.tensors())))
+        try:
+            rows = by_loop(op, sample, every)
+        except REFUSALS + (IndexError, ValueError):
+            continue
+        shapes = {tuple([tuple(t.shape) for t in tensors(row)]) for row in rows}
+        if tensors(rows[0]) and len(shapes) == 1 and not counts_on_numbers(op, sample, every):
+            yield sample, rows
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if INPLACE in OPERATORS[n].forms and twins(OPERATORS[n])])
+def test_in_place_equals_a_loop(name: str) -> None:
+    op = OPERATORS[name]
+    if changes_first(op) or name in REFUSED:
+        return
+    for sample, rows in comparable(name, 12):
+        target = sample.args[0]
+        if not isinstance(target, rushlight.Tensor) or isinstance(rows[0], tuple | list) or target.numel() == 0:
+            continue
+        if rows[0].dtype != target.dtype or (rows[0].shape != target.shape and not family_of(name).reshapes):
+            continue
+        values = [batched(t, 0) for t in sample.tensors()]
+
+        def change(*args: rushlight.Tensor) -> Any:
+            own = filled(sample, list(args))
+            changed = own.args[0]
+            assert op.changing(*own.args, **own.kwargs) is changed
+            return changed
+
+        result = vmap(change)(*values)
+        assert_same(result, rushlight.stack(rows), (1e-9, 1e-11), f"{name}_({sample})")
+        if not family_of(name).reshapes:
+            assert_same(values[0], result, what=f"{name}_({sample}) does not write to its argument")
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if OPERATORS[n].differentiable])
+def test_gradients_equal_a_loop(name: str) -> None:
+    op = OPERATORS[name]
+    if changes_first(op) or accepted(op) != "float64" or name.startswith("as_strided"):  # which names places in memory
+        return
+    for sample, _ in comparable(name, 8):
+        inputs = sample.tensors()
+        leaves = [batched(t, 0) for t in inputs]
+        needed = [t for t in leaves if t.is_floating_point()][: sample.variables]
+        for t in needed:
+            t.requires_grad_()
+
+        def total(*args: rushlight.Tensor) -> Any:
+            found = [r for r in tensors(call(op, filled(sample, list(args)))) if r.is_floating_point()]
+            return sum([(r * (k + 0.5)).sum() for k, r in enumerate(found)], args[0].new_zeros(()))
+
+        together = vmap(total)(*leaves).sum()
+        apart = sum([total(*row) for row in zip(*leaves)])
+        if not sample.derivatives or not apart.requires_grad:
+            continue
+        ours = rushlight.autograd.grad(together, needed, allow_unused=True)
+        theirs = rushlight.autograd.grad(apart, needed, allow_unused=True)
+        for a, b, t in zip(ours, theirs, needed):
+            a, b = (rushlight.zeros_like(t) if g is None else g for g in (a, b))
+            assert_same(a, b, (1e-9, 1e-11), f"gradient of {name}({sample})")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_levels_equal_two_loops(name: str) -> None:
+    op = OPERATORS[name]
+    if changes_first(op):
+        return
+    for sample, rows in comparable(name, 3):
+        values = [rushlight.stack([batched(t, 0), batched(t, 0).flip(0)]) for t in sample.tensors()]
+        once: Any = vmap(lambda *args: tuple(tensors(call(op, filled(sample, list(args))))))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results = vmap(once)(*values)
+        if not sample.values:
+            continue
+        for ours, column in zip(results, zip(*[tensors(row) for row in rows])):
+            expected = rushlight.stack(list(column))
+            assert_same(ours, rushlight.stack([expected, expected.flip(0)]), (1e-9, 1e-11), f"{name}({sample})")

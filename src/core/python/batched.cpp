@@ -126,8 +126,9 @@ PyObject* wrap_batched(PyObject* result, std::int64_t level) {
   bool tuple = PyTuple_Check(result);
   if (!tuple && !PyList_Check(result)) return Py_NewRef(result);
   Py_ssize_t n = PySequence_Fast_GET_SIZE(result);
-  bool named = tuple && !PyTuple_CheckExact(result) &&
-               PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(result)), "n_fields");
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(result));
+  bool plain = !tuple || PyTuple_CheckExact(result);
+  bool named = !plain && PyObject_HasAttrString(type, "n_fields");
   Owned out(checked(named ? PyStructSequence_New(Py_TYPE(result)) : tuple ? PyTuple_New(n) : PyList_New(n)));
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* part = checked(wrap_batched(PySequence_Fast_GET_ITEM(result, i), level));
@@ -136,6 +137,7 @@ PyObject* wrap_batched(PyObject* result, std::int64_t level) {
     else
       PyList_SET_ITEM(out.get(), i, part);
   }
+  if (!plain && !named && PyObject_HasAttrString(type, "_fields")) return PyObject_CallObject(type, out);
   return out.detach();
 }
 

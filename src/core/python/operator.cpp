@@ -364,31 +364,39 @@ class Values {
   alignas(Value) std::byte memory_[capacity * sizeof(Value)];
 };
 
+/// The arguments without out=.
+class Keywords {
+ public:
+  /// What is given as out= (null: nothing or None), which leaves the arguments.
+  PyObject* take_out(Arguments& a) {
+    for (Py_ssize_t k = 0; k < a.nkw(); ++k) {
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(a.kwnames, k), "out") != 0) continue;
+      PyObject* out = a.args[a.nargs + k];
+      values_.assign(a.args, a.args + a.nargs);
+      names_ = Owned(checked(PyTuple_New(a.nkw() - 1)));
+      for (Py_ssize_t j = 0, w = 0; j < a.nkw(); ++j)
+        if (j != k) {
+          values_.push_back(a.args[a.nargs + j]);
+          PyTuple_SET_ITEM(names_.get(), w++, Py_NewRef(PyTuple_GET_ITEM(a.kwnames, j)));
+        }
+      a = {values_.data(), a.nargs, names_};
+      return out == Py_None ? nullptr : out;
+    }
+    return nullptr;
+  }
+
+ private:
+  Owned names_;
+  std::vector<PyObject*> values_;
+};
+
 }  // namespace
 
 PyObject* call_operator(const Operator& op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, bool inplace) {
   return guarded([&]() -> PyObject* {
     Arguments a{args, nargs, kwnames};
-    PyObject* out = nullptr;
-    Owned rest_names;
-    std::vector<PyObject*> rest;
-    if (kwnames && (op.forms & Out)) {
-      for (Py_ssize_t k = 0; k < a.nkw(); ++k)
-        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, k), "out") == 0) {
-          out = args[nargs + k];
-          rest.assign(args, args + nargs);
-          Owned names(checked(PyTuple_New(a.nkw() - 1)));
-          for (Py_ssize_t j = 0, w = 0; j < a.nkw(); ++j)
-            if (j != k) {
-              rest.push_back(args[nargs + j]);
-              PyTuple_SET_ITEM(names.get(), w++, Py_NewRef(PyTuple_GET_ITEM(kwnames, j)));
-            }
-          rest_names = std::move(names);
-          a = {rest.data(), nargs, rest_names};
-          break;
-        }
-      if (out == Py_None) out = nullptr;
-    }
+    Keywords rest;
+    PyObject* out = op.forms & Out ? rest.take_out(a) : nullptr;
     std::string why;
     bool last_only = op.overloads.size() == 1;
     for (auto& o : op.overloads) {
@@ -460,11 +468,9 @@ Owned python_value(const Param& p, const Value& v) {
 /// A call under vmap: the overload that fits is found as ever, and its batching rule is called.
 PyObject* call_batched(OperatorObject* self, Arguments a) {
   const Operator& op = *self->op;
-  for (Py_ssize_t k = 0; k < a.nkw(); ++k) {
-    bool out = PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(a.kwnames, k), "out") == 0;
-    check(!out || a.args[a.nargs + k] == Py_None, "vmap: ", op.name, "(out=) is not possible on batched tensors; use ",
-          op.name, "() without out=");
-  }
+  Keywords rest;
+  check(!(op.forms & Out) || !rest.take_out(a), "vmap: ", op.name, "(out=) is not possible on batched tensors; use ",
+        op.name, "() without out=");
   std::string why;
   for (std::size_t which = 0; which < op.overloads.size(); ++which) {
     const Overload& o = op.overloads[which];

@@ -150,7 +150,7 @@ def t(call: Any, level: int, size: int, mask: int, value: Tensor) -> Any:
     if count > 2:
         raise RuntimeError(f"{call.__name__}() expects a tensor with <= 2 dimensions, but self is {count}D")
     if call.__name__ == "t_":
-        return value.transpose_(1, count)
+        return value.transpose_(1, 2) if count == 2 else value
     turned = value.transpose(1, 2) if count == 2 else value.view_as(value)
     return turned.clone() if call.__name__ == "t_copy" else turned
 

@@ -47,6 +47,19 @@ def reopened(levels: tuple[Level, ...]) -> Iterator[None]:
         _C._leave_transform(True)
 
 
+def refused_draw(name: str, randomness: str) -> RuntimeError:
+    """The error for a random operation that cannot be what a vmap wants."""
+    if randomness == "error":
+        return RuntimeError(
+            f"vmap: called random operation while in randomness error mode: {name}. Give vmap randomness='same' (one "
+            "draw for all samples) or randomness='different' (a draw for each), or draw outside of vmap."
+        )
+    return RuntimeError(
+        f"vmap: {name} does not currently support same randomness with a batched tensor input: what is drawn depends "
+        "on its numbers. Use randomness='different'."
+    )
+
+
 def levels_of(tensors: Iterable[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers of all levels of some tensors, and how many samples each has."""
     sizes: dict[int, int] = {}

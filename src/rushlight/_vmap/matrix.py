@@ -7,6 +7,8 @@ from typing import Any
 import rushlight
 from rushlight import Tensor
 
+from .dims import front
+from .levels import open_levels, refused_draw
 from .pointwise import aligned
 from .shape import padded
 from .table import rule, samples, whole
@@ -123,6 +125,29 @@ def linear(call: Any, level: int, size: int, mask: int, x: Tensor, weight: Tenso
     if bias is None:
         return out
     return out + (padded(bias, out.dim() - 1) if mask & 4 else bias)
+
+
+@rule("scaled_dot_product_attention")
+def attention(
+    call: Any,
+    level: int,
+    size: int,
+    mask: int,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Any,
+    p: float,
+    *rest: Any,
+) -> Any:
+    """The batch is one more leading dimension."""
+    randomness = open_levels()[-1].randomness
+    if p > 0 and randomness != "different":
+        raise refused_draw(call.__name__, randomness)
+    given = aligned(mask, query, key, value, bias)
+    count = query.dim() - (mask & 1)
+    full = [t if t is None or mask >> i & 1 else padded(front(t, size), count) for i, t in enumerate(given)]
+    return call(*full, p, *rest)
 
 
 @rule("kron")

@@ -11,7 +11,7 @@ from rushlight import Tensor
 from ..operators.registry import Overload
 from .dims import behind
 from .shape import dynamic, padded
-from .table import family, rule, whole
+from .table import family, rule
 
 __all__ = ["aligned"]
 
@@ -32,7 +32,7 @@ def aligned(mask: int, *values: Any) -> list[Any]:
 
 @family(
     *("addcdiv", "addcdiv_", "addcmul", "addcmul_", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min"),
-    *("clamp_min_", "clip", "clip_", "copy_", "isclose", "where", "_standard_gamma_grad", "float_power"),
+    *("clamp_min_", "clip", "clip_", "copy_", "isclose", "where", "_standard_gamma_grad", "float_power", "ldexp"),
 )
 def broadcasting(call: Any, overload: Overload) -> Any:
     """The operator on aligned values."""
@@ -111,13 +111,6 @@ def cross(call: Any, level: int, size: int, mask: int, value: Tensor, other: Ten
             raise RuntimeError("no dimension of size 3 in input")
         return rushlight.linalg.cross(value, other, dim=1 + value.shape[1:].index(3))
     return rushlight.linalg.cross(value, other, dim=behind(dim, value.dim() - 1))
-
-
-@whole("ldexp")
-def ldexp(call: Any, x: Tensor, other: Tensor) -> Any:
-    """x 2^other, in the types of its factors."""
-    result = x * rushlight.pow(2.0, other)
-    return x.copy_(result) if call.__name__[-1] == "_" else result
 
 
 @rule("prelu")

@@ -11,7 +11,7 @@ import rushlight
 from rushlight import _C, Tensor
 
 from ..operators.registry import Overload, Parameter, operators, overloads_of
-from .levels import Level, open_levels
+from .levels import Level, open_levels, refused_draw
 from .pointwise import aligned
 from .table import _rules
 
@@ -34,11 +34,9 @@ def make(call: Any, overload: Overload) -> Any:
 
 
 def _certain(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any, ...]) -> bool:
-    """Does the call draw nothing (dropout in evaluation)?"""
-    for p, value in zip(parameters, arguments, strict=True):
-        if p.name in ("train", "training"):
-            return value is False
-    return False
+    """Does the call draw nothing (dropout in evaluation, or of nothing, or of everything)?"""
+    given = {p.name: value for p, value in zip(parameters, arguments, strict=True)}
+    return given.get("train", given.get("training")) is False or ("dropout" in name and given["p"] in (0, 1))
 
 
 def _through(call: Any, arguments: tuple[Any, ...]) -> Any:
@@ -58,11 +56,7 @@ def _draw(call: Any, parameters: tuple[Parameter, ...], arguments: tuple[Any, ..
         return call(*arguments)
     level, outer = levels[-1], levels[:-1]
     if level.randomness == "error":
-        raise RuntimeError(
-            f"vmap: called random operation while in randomness error mode: {call.__name__}. Give vmap "
-            "randomness='same' (one draw for all samples) or randomness='different' (a draw for each), or draw outside "
-            "of vmap."
-        )
+        raise refused_draw(call.__name__, "error")
     values = [_C._value_at(a, level.number) if isinstance(a, Tensor) else None for a in arguments]
     batched = any(v is not None for v in values)
     if level.randomness == "same":
@@ -146,10 +140,7 @@ def _same(
         if name == "native_dropout":
             kept, bits = _draw(call, parameters, (rushlight.ones_like(values[0][0]), *arguments[1:]), outer)
             return x * kept, bits
-    raise RuntimeError(
-        f"vmap: {name} does not currently support same randomness with a batched tensor input: what is drawn depends on "
-        "its numbers. Use randomness='different'."
-    )
+    raise refused_draw(name, "same")
 
 
 def _is_random(call: Any) -> bool:

@@ -14,7 +14,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight.autograd import Function
 
-from .matrices import LinAlgError, check_matrix, check_square, matrices_of, named, numbers, tensor, write
+from .matrices import LinAlgError, check_matrix, check_square, matrices_of, named, numbers, over_batches, tensor, write
 from .solve import solve_triangular
 
 __all__ = [
@@ -93,6 +93,7 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
     return write(out, _cholesky("linalg.cholesky", A, upper))
 
 
+@over_batches
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Return cholesky's factor, and per matrix the order of a minor that is not positive-definite, or 0."""
     check_square("linalg.cholesky_ex", A)

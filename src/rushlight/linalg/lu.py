@@ -14,7 +14,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight.autograd import Function
 
-from .matrices import LinAlgError, check_matrix, check_square, matrices_of, named, tensor, write
+from .matrices import LinAlgError, check_matrix, check_square, matrices_of, named, over_batches, tensor, write
 from .solve import solve_triangular
 
 __all__ = ["lu", "lu_factor", "lu_factor_ex", "lu_solve", "lu_unpack"]
@@ -138,6 +138,7 @@ def lu_unpack(
     return _lu_unpack(*write(out, (p, lower, upper)))
 
 
+@over_batches
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return the permutation P, the unit lower triangular L and the upper triangular U with A = P L U."""
     check_matrix("linalg.lu", A)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 from collections import namedtuple
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 
-__all__ = ["LinAlgError", "check_matrix", "check_square", "matrices_of", "named", "numbers", "tensor", "write"]
+__all__ = [
+    "LinAlgError",
+    "check_matrix",
+    "check_square",
+    "matrices_of",
+    "named",
+    "numbers",
+    "over_batches",
+    "tensor",
+    "write",
+]
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 _Result = TypeVar("_Result")  # a tensor, or a tuple of them
 
 
@@ -87,6 +100,19 @@ def write(out: Any, result: _Result) -> _Result:
         target.copy_(part)
     given: _Result = out
     return given
+
+
+def over_batches(function: F) -> F:
+    """Let a function of matrices take tensors of vmap: their values are matrices with one more leading dimension."""
+
+    @functools.wraps(function)
+    def wrapped(A: Tensor, *args: Any, **kwargs: Any) -> Any:
+        level = _C._highest_level(A)
+        if not level:
+            return function(A, *args, **kwargs)
+        return _C._batch(wrapped(_C._value_at(A, level), *args, **kwargs), level)
+
+    return cast("F", wrapped)
 
 
 def named(name: str, fields: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import rushlight
 from rushlight import _C, Tensor
 
-from .matrices import check_square, write
+from .matrices import check_square, over_batches, write
 from .solve import inv
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
@@ -107,6 +107,7 @@ def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
 _TERMS = 18
 
 
+@over_batches
 def matrix_exp(A: Tensor) -> Tensor:
     """Return the sum of Aᵏ / k!: Taylor's series of A / 2^s, squared s times."""
     check_square("linalg.matrix_exp", A)

@@ -14,7 +14,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight.autograd import Function
 
-from .matrices import LinAlgError, check_matrix, check_square, matrices_of, named, numbers, tensor, write
+from .matrices import LinAlgError, check_matrix, check_square, matrices_of, named, numbers, over_batches, tensor, write
 
 __all__ = [
     "det",
@@ -151,6 +151,7 @@ def _info(A: Tensor) -> Tensor:
     return tensor(np.array([_zero_pivot(a) for a in matrices_of(A)], np.int32).reshape(A.shape[:-2]))
 
 
+@over_batches
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """Return the inverse, and per matrix the number (from 1) of a zero pivot, 0 where there is none."""
     check_square("linalg.inv_ex", A)
