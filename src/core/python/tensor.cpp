@@ -87,6 +87,18 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
 
 PointwiseOp& named(const char* name) { return pointwise_op(name); }
 
+/// The same under vmap; apart, so that the plain path stays small.
+[[gnu::noinline, gnu::cold]] PyObject* over_values(PointwiseOp& op, const Operand* in, int n) {
+  BatchValues values(op, in, n);
+  return values.wrap(pointwise(op, values.in()));
+}
+[[gnu::noinline, gnu::cold]] PyObject* change_values(PointwiseOp& op, const char* text, PyObject* a,
+                                                     const Operand* in) {
+  BatchValues values(op, in, 2);
+  pointwise_inplace(op, values.target(text), values.in(), text);
+  return Py_NewRef(a);
+}
+
 /// Tensor op anything; what is no operand is left to the other side.
 PyObject* binary(PointwiseOp& op, PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
@@ -99,10 +111,8 @@ PyObject* binary(PointwiseOp& op, PyObject* a, PyObject* b) {
       in[1].tensor = tensor_of(b);
     else if (!try_operand(b, in[1]))
       Py_RETURN_NOTIMPLEMENTED;
-    if (batching.levels && any_batched(in, 2)) [[unlikely]] {
-      BatchValues values(op, in, 2);
-      return values.wrap(pointwise(op, values.in()));
-    }
+    if (batching.levels && any_batched(in, 2)) [[unlikely]]
+      return over_values(op, in, 2);
     return wrap(pointwise(op, in));
   });
 }
@@ -112,11 +122,8 @@ PyObject* inplace(PointwiseOp& op, const char* text, PyObject* a, PyObject* b) {
     Operand in[2];
     in[0].tensor = tensor_of(a);
     if (!try_operand(b, in[1])) Py_RETURN_NOTIMPLEMENTED;
-    if (batching.levels && any_batched(in, 2)) [[unlikely]] {
-      BatchValues values(op, in, 2);
-      pointwise_inplace(op, values.target(text), values.in(), text);
-      return Py_NewRef(a);
-    }
+    if (batching.levels && any_batched(in, 2)) [[unlikely]]
+      return change_values(op, text, a, in);
     pointwise_inplace(op, *tensor_of(a), in, text);
     return Py_NewRef(a);
   });
@@ -125,10 +132,8 @@ PyObject* inplace(PointwiseOp& op, const char* text, PyObject* a, PyObject* b) {
 PyObject* unary(PointwiseOp& op, PyObject* a) {
   return guarded([&] {
     Operand in[1] = {Operand(*tensor_of(a))};
-    if (is_batched(a)) [[unlikely]] {
-      BatchValues values(op, in, 1);
-      return values.wrap(pointwise(op, values.in()));
-    }
+    if (is_batched(a)) [[unlikely]]
+      return over_values(op, in, 1);
     return wrap(pointwise(op, in));
   });
 }
