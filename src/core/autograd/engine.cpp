@@ -39,7 +39,7 @@ struct Later {  // the ready node with the greatest sequence number is on top
 };
 
 bool reusable(const Tensor& g) {
-  return !g.storage->pending && g.refcount == 1 && g.storage->refcount == 1 && !g.meta && !g.grad_fn_ &&
+  return !g.storage->deferred() && g.refcount == 1 && g.storage->refcount == 1 && !g.meta && !g.grad_fn_ &&
          g.is_contiguous() && !g.storage->free_owner;
 }
 }  // namespace
@@ -211,7 +211,7 @@ class Run {
       return;
     }
     if (!options_.create_graph && slot->dtype == g->dtype && equal(slot->sizes(), g->sizes())) {
-      bool pending = slot->storage->pending || g->storage->pending;  // then the sum is better left pending, too
+      bool pending = slot->storage->deferred() || g->storage->deferred();  // then the sum is better left pending, too
       if (!pending && reusable(*slot)) return add_numbers(*slot, *g);
       if (!pending && reusable(*g)) {
         add_numbers(*g, *slot);

@@ -23,7 +23,9 @@ void accumulate(Node* node, TensorRef* grads, TensorRef*) {
   if (!old) {
     bool sole = modes.dual == 0 && g->refcount == 1 && g->storage->refcount == 1 && is_dense(*g) &&
                 equal(g->strides(), leaf.strides());
-    if (!sole || record) {
+    if (!sole && !record && !modes.dual && g->storage->layout && leaf.is_contiguous()) {
+      g = copy_of(*g);
+    } else if (!sole || record) {
       if (record || modes.dual) {
         g = clone(*g);
       } else {
@@ -40,7 +42,7 @@ void accumulate(Node* node, TensorRef* grads, TensorRef*) {
   } else {
     add_numbers(*old, *g);
   }
-  grad_of(leaf)->storage->read();  // what backward promised is there when it ends, not when somebody looks
+  grad_of(leaf)->storage->read_laid();  // what backward promised is there when it ends, not when somebody looks
   meta_of(leaf).leaf_hooks.each([&](LeafHook& hook) { hook.call(&leaf); });
 }
 

@@ -18,10 +18,8 @@ namespace rushlight {
 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
 #undef RUSHLIGHT_DECLARE
 
-namespace {
-
 template <class T>
-const NormLoops<T>& loops() {
+const NormLoops<T>& norm_loops() {
   static const NormLoops<T>* chosen = [] {
     const NormLoops<T>* to;
     RUSHLIGHT_BEST(norm_loops(to));
@@ -29,6 +27,8 @@ const NormLoops<T>& loops() {
   }();
   return *chosen;
 }
+
+namespace {
 
 /// Pieces of n numbers that make a part worth a thread.
 std::int64_t grain(std::int64_t n) { return std::max<std::int64_t>(1, (1 << 14) / std::max<std::int64_t>(n, 1)); }
@@ -40,7 +40,7 @@ std::int64_t rows_together(std::int64_t rows) { return std::max<std::int64_t>(16
 
 template <class T>
 void normalize_rows(const NormRows<T>& r, double eps, T* y) {
-  auto& f = loops<T>();
+  auto& f = norm_loops<T>();
   parallel_for(r.rows, grain(r.n), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const T* x = r.x + i * r.n;
@@ -55,7 +55,7 @@ void normalize_rows(const NormRows<T>& r, double eps, T* y) {
 
 template <class T>
 void normalize_rows_vjp(const NormRows<T>& r, const T* g, T* dx, T* dw, T* db) {
-  auto& f = loops<T>();
+  auto& f = norm_loops<T>();
   std::int64_t together = rows_together(r.rows), blocks = (r.rows + together - 1) / together, n = r.n;
   bool weights = dw || db;
   std::vector<T> partial(weights ? std::size_t(2 * blocks * n) : 0);
@@ -78,89 +78,14 @@ void normalize_rows_vjp(const NormRows<T>& r, const T* g, T* dx, T* dw, T* db) {
   for (int which = 0; which < 2; ++which)
     if (T* to = which ? db : dw) {
       std::fill(to, to + n, T(0));
-      for (std::int64_t b = 0; b < blocks; ++b) f.columns_add(partial.data() + (2 * b + which) * n, n, to);
+      for (std::int64_t b = 0; b < blocks; ++b) f.columns_add(partial.data() + (2 * b + which) * n, 1, n, to);
     }
 }
-
-namespace {
-
-/// Calls f(first channel, channels) in parallel: for data without space, where channels are columns.
-template <class F>
-void over_columns(std::int64_t channels, std::int64_t samples, F&& f) {
-  parallel_for(channels, std::max<std::int64_t>(64, (1 << 14) / std::max<std::int64_t>(samples, 1)),
-               [&](std::int64_t begin, std::int64_t end) { f(begin, end - begin); });
-}
-
-/// total[i] = the sum over samples of what add(sample, part) puts into `part`; a block of samples at a time.
-template <class T, class F>
-void sum_columns(std::int64_t samples, std::int64_t n, double* total, F&& add) {
-  constexpr std::int64_t block = 64;
-  std::vector<T> part(static_cast<std::size_t>(n));
-  std::fill(total, total + n, 0.0);
-  for (std::int64_t s = 0; s < samples; s += block) {
-    std::fill(part.begin(), part.end(), T(0));
-    for (std::int64_t i = s; i < std::min(samples, s + block); ++i) add(i, part.data());
-    for (std::int64_t i = 0; i < n; ++i) total[i] += double(part[std::size_t(i)]);
-  }
-}
-
-template <class T>
-bool are_columns(const NormChannels<T>& c) {
-  return c.groups == 0 && c.space == 1;
-}
-
-template <class T>
-void column_statistics(const NormChannels<T>& c, double eps, T* variance) {
-  auto& f = loops<T>();
-  over_columns(c.channels, c.samples, [&](std::int64_t at, std::int64_t n) {
-    std::vector<double> total(static_cast<std::size_t>(n));
-    sum_columns<T>(c.samples, n, total.data(),
-                   [&](std::int64_t i, T* part) { f.columns_add(c.x + i * c.channels + at, n, part); });
-    for (std::int64_t k = 0; k < n; ++k) c.mean[at + k] = T(total[std::size_t(k)] / double(c.samples));
-    sum_columns<T>(c.samples, n, total.data(), [&](std::int64_t i, T* part) {
-      f.columns_deviate(c.x + i * c.channels + at, n, c.mean + at, part);
-    });
-    for (std::int64_t k = 0; k < n; ++k) {
-      double v = total[std::size_t(k)] / double(c.samples);
-      c.rstd[at + k] = T(1 / std::sqrt(v + eps));
-      if (variance) variance[at + k] = T(v);
-    }
-  });
-}
-
-template <class T>
-void columns_vjp(const NormChannels<T>& c, bool constant, const T* g, T* dx, T* dw, T* db) {
-  auto& f = loops<T>();
-  over_columns(c.channels, c.samples, [&](std::int64_t at, std::int64_t n) {
-    std::vector<double> plain(static_cast<std::size_t>(n)), product(static_cast<std::size_t>(n));
-    sum_columns<T>(c.samples, n, plain.data(),
-                   [&](std::int64_t i, T* part) { f.columns_add(g + i * c.channels + at, n, part); });
-    sum_columns<T>(c.samples, n, product.data(), [&](std::int64_t i, T* part) {
-      f.columns_product(g + i * c.channels + at, c.x + i * c.channels + at, n, c.mean + at, part);
-    });
-    std::vector<T> factors(std::size_t(3 * n));
-    T *a = factors.data(), *b = a + n, *shift = b + n;
-    for (std::int64_t k = 0; k < n; ++k) {
-      double rstd = double(c.rstd[at + k]), scale = rstd * (c.weight ? double(c.weight[at + k]) : 1.0);
-      a[k] = T(scale);
-      b[k] = constant ? T(0) : T(-scale * rstd * rstd * product[std::size_t(k)] / double(c.samples));
-      shift[k] = constant ? T(0) : T(-scale * plain[std::size_t(k)] / double(c.samples));
-      if (dw) dw[at + k] = T(product[std::size_t(k)] * rstd);
-      if (db) db[at + k] = T(plain[std::size_t(k)]);
-    }
-    if (dx)
-      for (std::int64_t i = 0; i < c.samples; ++i)
-        f.columns_combine(g + i * c.channels + at, c.x + i * c.channels + at, n, c.mean + at, a, b, shift,
-                          dx + i * c.channels + at);
-  });
-}
-
-}  // namespace
 
 template <class T>
 void channel_statistics(const NormChannels<T>& c, double eps, T* variance) {
-  if (are_columns(c)) return column_statistics(c, eps, variance);
-  auto& f = loops<T>();
+  if (c.are_columns()) return column_statistics(c, eps, variance);
+  auto& f = norm_loops<T>();
   // one statistic covers `pieces` runs of `n` numbers, `step` apart
   bool grouped = c.groups > 0;
   std::int64_t count = grouped ? c.samples * c.groups : c.channels, pieces = grouped ? 1 : c.samples;
@@ -181,21 +106,12 @@ void channel_statistics(const NormChannels<T>& c, double eps, T* variance) {
 
 template <class T>
 void normalize_channels(const NormChannels<T>& c, T* y) {
-  auto& f = loops<T>();
+  auto& f = norm_loops<T>();
   auto scale = [&](std::int64_t channel, std::int64_t k) {
     return c.weight ? c.rstd[k] * c.weight[channel] : c.rstd[k];
   };
   auto shift = [&](std::int64_t channel) { return c.bias ? c.bias[channel] : T(0); };
-  if (are_columns(c)) {
-    std::vector<T> factors(std::size_t(2 * c.channels));
-    for (std::int64_t k = 0; k < c.channels; ++k)
-      factors[std::size_t(k)] = scale(k, k), factors[std::size_t(c.channels + k)] = shift(k);
-    return parallel_for(c.samples, grain(c.channels), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        f.columns_affine(c.x + i * c.channels, c.channels, c.mean, factors.data(), factors.data() + c.channels,
-                         y + i * c.channels);
-    });
-  }
+  if (c.are_columns()) return normalize_columns(c, y);
   std::int64_t in_group = c.groups ? c.channels / c.groups : 1;
   parallel_for(c.samples * c.channels, grain(c.space), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -207,8 +123,8 @@ void normalize_channels(const NormChannels<T>& c, T* y) {
 
 template <class T>
 void normalize_channels_vjp(const NormChannels<T>& c, bool constant, const T* g, T* dx, T* dw, T* db) {
-  if (are_columns(c)) return columns_vjp(c, constant, g, dx, dw, db);
-  auto& f = loops<T>();
+  if (c.are_columns()) return normalize_columns_vjp(c, constant, g, dx, dw, db);
+  auto& f = norm_loops<T>();
   std::int64_t pieces = c.samples * c.channels, in_group = c.groups ? c.channels / c.groups : 1;
   auto statistic = [&](std::int64_t piece) { return c.groups ? piece / in_group : piece % c.channels; };
   auto totals = std::make_unique<double[]>(std::size_t(2 * pieces));  // of each sample's channel: g, g (x - mean)
@@ -244,6 +160,7 @@ void normalize_channels_vjp(const NormChannels<T>& c, bool constant, const T* g,
 }
 
 #define RUSHLIGHT_INSTANTIATE(T)                                              \
+  template const NormLoops<T>& norm_loops();                                  \
   template void normalize_rows(const NormRows<T>&, double, T*);               \
   template void normalize_rows_vjp(const NormRows<T>&, const T*, T*, T*, T*); \
   template void channel_statistics(const NormChannels<T>&, double, T*);       \

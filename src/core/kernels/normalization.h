@@ -24,14 +24,20 @@ struct NormLoops {
                   T* out);  ///< out = a g w + b (x - mean) + c
   void (*row_weights)(const T* g, const T* x, std::int64_t n, T mean, T rstd, T* dw,
                       T* db);  ///< dw += g (x - mean) rstd, db += g
-  // one column each
-  void (*columns_add)(const T* x, std::int64_t n, T* total);                     ///< total += x
-  void (*columns_deviate)(const T* x, std::int64_t n, const T* mean, T* total);  ///< total += (x - mean)^2
-  void (*columns_affine)(const T* x, std::int64_t n, const T* mean, const T* scale, const T* shift, T* y);
-  void (*columns_product)(const T* g, const T* x, std::int64_t n, const T* mean, T* total);  ///< total += g (x - mean)
-  void (*columns_combine)(const T* g, const T* x, std::int64_t n, const T* mean, const T* a, const T* b, const T* c,
-                          T* out);
+  // `rows` rows of n columns
+  void (*columns_add)(const T* x, std::int64_t rows, std::int64_t n, T* total);  ///< total += x
+  /// Joins rows to mean and sum of (x - mean)^2 of `before` rows; `work`: 2 n numbers.
+  void (*columns_join)(const T* x, std::int64_t rows, std::int64_t n, std::int64_t before, T* work, double* mean,
+                       double* squares);
+  void (*columns_affine)(const T* x, std::int64_t rows, std::int64_t n, const T* mean, const T* scale, const T* shift,
+                         bool rectified, T* y);  ///< rectified: max(y, 0)
+  void (*columns_sums)(const T* g, const T* x, std::int64_t rows, std::int64_t n, const T* mean, T* plain,
+                       T* product);  ///< plain += g, product += g (x - mean)
+  void (*columns_combine)(const T* g, const T* x, std::int64_t rows, std::int64_t n, const T* mean, const T* a,
+                          const T* b, const T* c, T* out);
 };
+template <class T>
+const NormLoops<T>& norm_loops();
 
 /// Rows of n numbers, each normalised by itself; mean is null where numbers are not centred (root mean square).
 template <class T>
@@ -52,6 +58,9 @@ struct NormChannels {
   std::int64_t samples, channels, space, groups;
   const T *x, *weight, *bias;  ///< weight and bias: one number per channel, or null
   T *mean, *rstd;              ///< one per channel, or per sample and group
+  bool rectified = false;      ///< negative results are 0
+  bool keep_lock = false;      ///< another thread must not find the work half done
+  bool are_columns() const { return groups == 0 && space == 1; }
 };
 /// mean and rstd from x; `variance` (biased, one per statistic) where not null.
 template <class T>
@@ -61,5 +70,16 @@ void normalize_channels(const NormChannels<T>& c, T* y);
 /// `constant`: mean and rstd do not depend on x. Each of dx, dw and db may be null.
 template <class T>
 void normalize_channels_vjp(const NormChannels<T>& c, bool constant, const T* g, T* dx, T* dw, T* db);
+
+// the same where channels are columns (normalization_columns.cpp)
+template <class T>
+void column_statistics(const NormChannels<T>& c, double eps, T* variance);
+template <class T>
+void normalize_columns(const NormChannels<T>& c, T* y);
+template <class T>
+void normalize_columns_vjp(const NormChannels<T>& c, bool constant, const T* g, T* dx, T* dw, T* db);
+/// total = the sums of the columns of x.
+template <class T>
+void sum_columns(const T* x, std::int64_t rows, std::int64_t n, bool keep_lock, T* total);
 
 }  // namespace rushlight

@@ -114,43 +114,73 @@ void row_weights(const T* g, const T* x, std::int64_t n, T mean, T rstd, T* __re
     for (std::int64_t i = 0; i < n; ++i) db[i] += g[i];
 }
 
-template <class T>
-void columns_add(const T* x, std::int64_t n, T* __restrict total) {
-  for (std::int64_t i = 0; i < n; ++i) total[i] += x[i];
-}
-template <class T>
-void columns_deviate(const T* x, std::int64_t n, const T* mean, T* __restrict total) {
-  for (std::int64_t i = 0; i < n; ++i) total[i] += (x[i] - mean[i]) * (x[i] - mean[i]);
-}
-template <class T>
-void columns_affine(const T* x, std::int64_t n, const T* mean, const T* scale, const T* shift, T* __restrict y) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean[i]) * scale[i] + shift[i];
-}
-template <class T>
-void columns_product(const T* g, const T* x, std::int64_t n, const T* mean, T* __restrict total) {
-  for (std::int64_t i = 0; i < n; ++i) total[i] += g[i] * (x[i] - mean[i]);
-}
-template <class T>
-void columns_combine(const T* g, const T* x, std::int64_t n, const T* mean, const T* a, const T* b, const T* c,
-                     T* __restrict out) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = a[i] * g[i] + (b[i] * (x[i] - mean[i]) + c[i]);
+/// total[column] += the sum of f(place, column) over rows.
+template <class T, class F>
+void fold_columns(std::int64_t rows, std::int64_t n, T* __restrict total, F f) {
+  std::int64_t at = 0;
+  for (; at + lanes <= n; at += lanes) {
+    T acc[lanes] = {};
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (int l = 0; l < lanes; ++l) acc[l] += f(r * n + at + l, at + l);
+    for (int l = 0; l < lanes; ++l) total[at + l] += acc[l];
+  }
+  for (; at < n; ++at) {
+    T acc = 0;
+    for (std::int64_t r = 0; r < rows; ++r) acc += f(r * n + at, at);
+    total[at] += acc;
+  }
 }
 
 template <class T>
-constexpr NormLoops<T> loops{sum<T>,
-                             deviation<T>,
-                             affine<T>,
-                             sums<T>,
-                             combine<T>,
-                             row<T>,
-                             row_sums<T>,
-                             row_vjp<T>,
-                             row_weights<T>,
-                             columns_add<T>,
-                             columns_deviate<T>,
-                             columns_affine<T>,
-                             columns_product<T>,
-                             columns_combine<T>};
+void columns_add(const T* x, std::int64_t rows, std::int64_t n, T* total) {
+  fold_columns(rows, n, total, [=](std::int64_t i, std::int64_t) { return x[i]; });
+}
+template <class T>
+void columns_join(const T* x, std::int64_t rows, std::int64_t n, std::int64_t before, T* work, double* mean,
+                  double* squares) {
+  T *centre = work, *deviation = work + n;
+  std::fill(work, work + 2 * n, T(0));
+  columns_add(x, rows, n, centre);
+  for (std::int64_t k = 0; k < n; ++k) centre[k] /= T(rows);
+  fold_columns(rows, n, deviation, [=](std::int64_t i, std::int64_t k) {
+    T d = x[i] - centre[k];
+    return d * d;
+  });
+  double part = double(rows) / double(before + rows), cross = double(before) * part;
+  for (std::int64_t k = 0; k < n; ++k) {
+    double shift = double(centre[k]) - mean[k];
+    mean[k] += shift * part;
+    squares[k] += double(deviation[k]) + shift * shift * cross;
+  }
+}
+template <class T>
+void columns_affine(const T* x, std::int64_t rows, std::int64_t n, const T* mean, const T* scale, const T* shift,
+                    bool rectified, T* __restrict y) {
+  for (std::int64_t r = 0; r < rows; ++r, x += n, y += n)
+    if (rectified)
+      for (std::int64_t i = 0; i < n; ++i) {
+        T v = (x[i] - mean[i]) * scale[i] + shift[i];
+        y[i] = v < T(0) ? T(0) : v;
+      }
+    else
+      for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean[i]) * scale[i] + shift[i];
+}
+template <class T>
+void columns_sums(const T* g, const T* x, std::int64_t rows, std::int64_t n, const T* mean, T* plain, T* product) {
+  fold_columns(rows, n, plain, [=](std::int64_t i, std::int64_t) { return g[i]; });
+  fold_columns(rows, n, product, [=](std::int64_t i, std::int64_t k) { return g[i] * (x[i] - mean[k]); });
+}
+template <class T>
+void columns_combine(const T* g, const T* x, std::int64_t rows, std::int64_t n, const T* mean, const T* a, const T* b,
+                     const T* c, T* __restrict out) {
+  for (std::int64_t r = 0; r < rows; ++r, g += n, x += n, out += n)
+    for (std::int64_t i = 0; i < n; ++i) out[i] = a[i] * g[i] + (b[i] * (x[i] - mean[i]) + c[i]);
+}
+
+template <class T>
+constexpr NormLoops<T> loops{sum<T>,          deviation<T>,      affine<T>,       sums<T>,           combine<T>,
+                             row<T>,          row_sums<T>,       row_vjp<T>,      row_weights<T>,    columns_add<T>,
+                             columns_join<T>, columns_affine<T>, columns_sums<T>, columns_combine<T>};
 
 }  // namespace
 

@@ -34,4 +34,14 @@ void window_mean(DType dtype, const Windows& windows, std::int64_t planes, const
 /// gx = the transpose of that map, applied to gy.
 void window_mean_transpose(DType dtype, const Windows& windows, std::int64_t planes, const void* gy, void* gx);
 
+// float32 with channels last: (sample, place, channel)
+
+/// As window_max; no window may be empty. The lock of the interpreter is kept.
+void window_max_columns(const Windows& windows, std::int64_t samples, std::int64_t channels, const float* x,
+                        float* values, std::int64_t* places);
+/// gx = gy at the places of the maxima, added up.
+void window_max_columns_transpose(const Windows& windows, std::int64_t samples, std::int64_t channels,
+                                  const std::int64_t* places, const float* gy, float* gx);
+bool has_empty_window(const Windows& windows);
+
 }  // namespace rushlight

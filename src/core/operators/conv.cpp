@@ -2,17 +2,13 @@
 
 #include <string>
 
+#include "operators/convolve.h"
+#include "operators/layout.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
 namespace rushlight {
 namespace {
-
-Dims sizes_of(std::int64_t first, std::int64_t second, const std::int64_t (&space)[3], int spatial) {
-  Dims sizes{first, second};
-  for (int d = 3 - spatial; d < 3; ++d) sizes.push_back(space[d]);
-  return sizes;
-}
 
 /// The gradient of a bias: everything but the channels added up.
 TensorRef bias_gradient(const Tensor& g) {
@@ -21,24 +17,22 @@ TensorRef bias_gradient(const Tensor& g) {
   return sum(g, dims);
 }
 
+bool lies_blocked(const Tensor& w) { return layout_of(w).order == Arrangement::Blocked; }
+
 }  // namespace
 
 TensorRef conv_forward(const Tensor& x, const Tensor& w, const Tensor* bias, const ConvGeometry& c, int spatial) {
-  TensorRef px = packed(x), pw = packed(w), pb = bias ? packed(*bias) : nullptr;
-  TensorRef y = empty(sizes_of(c.batch, c.out_channels, c.out, spatial), x.dtype);
-  convolution_backend(x.dtype, c).forward(x.dtype, c, px->read(), pw->read(), pb ? pb->read() : nullptr, y->write());
-  return record("ConvolutionBackward0", std::move(y), {&x, &w, bias}, {save_in(x, 0), save_in(w, 1)},
-                [c, spatial](Vjp& v) {
+  return record("ConvolutionBackward0", convolve_forward(x, w, bias, c, spatial), {&x, &w, bias},
+                {save_in(x, 0), save_in(w, 1)}, [c, spatial](Vjp& v) {
                   if (v.needs(0)) v.set(0, conv_data(*v.grad(), *conjugate(*v.saved(1)), nullptr, c, spatial));
-                  if (v.needs(1)) v.set(1, conv_weight(*v.grad(), *conjugate(*v.saved(0)), c, spatial));
+                  if (v.needs(1))
+                    v.set(1, conv_weight(*v.grad(), *conjugate(*v.saved(0)), c, spatial, lies_blocked(*v.saved(1))));
                   if (v.needs(2)) v.set(2, bias_gradient(*v.grad()));
                 });
 }
 
 TensorRef conv_data(const Tensor& g, const Tensor& w, const Tensor* bias, const ConvGeometry& c, int spatial) {
-  TensorRef pg = packed(g), pw = packed(w);
-  TensorRef x = empty(sizes_of(c.batch, c.in_channels, c.in, spatial), g.dtype);
-  convolution_backend(g.dtype, c).backward_data(g.dtype, c, pg->read(), pw->read(), x->write());
+  TensorRef x = convolve_data(g, w, c, spatial);
   if (bias) {
     GradScope off(false);
     Dims wide(x->ndim, 1);
@@ -48,15 +42,14 @@ TensorRef conv_data(const Tensor& g, const Tensor& w, const Tensor* bias, const 
   return record("ConvolutionBackward0", std::move(x), {&g, &w, bias}, {save_in(g, 0), save_in(w, 1)},
                 [c, spatial](Vjp& v) {
                   if (v.needs(0)) v.set(0, conv_forward(*v.grad(), *conjugate(*v.saved(1)), nullptr, c, spatial));
-                  if (v.needs(1)) v.set(1, conv_weight(*conjugate(*v.saved(0)), *v.grad(), c, spatial));
+                  if (v.needs(1))
+                    v.set(1, conv_weight(*conjugate(*v.saved(0)), *v.grad(), c, spatial, lies_blocked(*v.saved(1))));
                   if (v.needs(2)) v.set(2, bias_gradient(*v.grad()));
                 });
 }
 
-TensorRef conv_weight(const Tensor& g, const Tensor& x, const ConvGeometry& c, int spatial) {
-  TensorRef pg = packed(g), px = packed(x);
-  TensorRef w = empty(sizes_of(c.out_channels, c.group_in(), c.kernel, spatial), x.dtype);
-  convolution_backend(x.dtype, c).backward_weight(x.dtype, c, pg->read(), px->read(), w->write());
+TensorRef conv_weight(const Tensor& g, const Tensor& x, const ConvGeometry& c, int spatial, bool blocked) {
+  TensorRef w = convolve_weight(g, x, c, spatial, blocked);
   return record("ConvolutionBackward1", std::move(w), {&g, &x}, {save_in(g, 0), save_in(x, 1)}, [c, spatial](Vjp& v) {
     if (v.needs(0)) v.set(0, conv_forward(*conjugate(*v.saved(1)), *v.grad(), nullptr, c, spatial));
     if (v.needs(1)) v.set(1, conv_data(*conjugate(*v.saved(0)), *v.grad(), nullptr, c, spatial));

@@ -13,7 +13,7 @@ namespace rushlight {
 TensorRef conv_forward(const Tensor& x, const Tensor& w, const Tensor* bias, const ConvGeometry& geometry, int spatial);
 /// The x of this g: the derivative with respect to the data, and the transposed convolution.
 TensorRef conv_data(const Tensor& g, const Tensor& w, const Tensor* bias, const ConvGeometry& geometry, int spatial);
-/// The w of this g.
-TensorRef conv_weight(const Tensor& g, const Tensor& x, const ConvGeometry& geometry, int spatial);
+/// The w of this g; `blocked`: its numbers may lie in that layout.
+TensorRef conv_weight(const Tensor& g, const Tensor& x, const ConvGeometry& geometry, int spatial, bool blocked);
 
 }  // namespace rushlight

@@ -7,6 +7,7 @@
 #include "kernels/loop.h"
 #include "kernels/nest.h"
 #include "kernels/parallel.h"
+#include "operators/layout.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 #include "tensor/format.h"
@@ -80,11 +81,14 @@ void add_numbers(Tensor& to, const Tensor& from) {
                        ? fast_kernel(op, to.dtype)
                        : nullptr;
   if (kernel && same_sizes(to, from)) {
-    char* address[3] = {reinterpret_cast<char*>(to.write()),
-                        const_cast<char*>(reinterpret_cast<const char*>(from.read())), nullptr};
+    Arrangement layout = layout_of(to);
+    bool laid = layout && layout == layout_of(from);
+    char* address[3] = {
+        reinterpret_cast<char*>(laid ? to.storage->write_laid() : to.write()),
+        const_cast<char*>(reinterpret_cast<const char*>(laid ? from.storage->read_laid() : from.read())), nullptr};
     address[2] = address[0];
     std::int64_t item = to.item_size(), steps[3] = {item, item, item};
-    run_kernel_flat(*kernel, to.numel, address, steps);
+    run_kernel_flat(*kernel, to.numel, address, steps, laid);
     to.bump_version();
     return;
   }
@@ -92,6 +96,11 @@ void add_numbers(Tensor& to, const Tensor& from) {
 }
 
 TensorRef copy_of(const Tensor& t) {
+  if (Arrangement layout = layout_of(t)) {
+    TensorRef out = empty_laid(t.sizes(), t.dtype, layout);
+    std::memcpy(out->storage->write_laid(), t.storage->read_laid(), t.storage->size);
+    return out;
+  }
   TensorRef out = empty_like_in(t, t.dtype, MemoryFormat::Preserve);
   copy_numbers(*out, t);
   return out;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "kernels/nest.h"
+#include "operators/layout.h"
 #include "operators/operators.h"
 
 namespace rushlight {
@@ -36,8 +37,9 @@ struct Deferred : Pending {
   const Program* program;
   DType dtype;
   std::int64_t n;
-  int weight;    ///< instructions of it and of what it stands on
-  int operands;  ///< what those read that is not pending: an upper bound
+  int weight;          ///< instructions of it and of what it stands on
+  int operands;        ///< what those read that is not pending: an upper bound
+  Arrangement layout;  ///< of the result and of all inputs that are not single
   std::vector<Input> inputs;
   Deferred *before = nullptr, *after = nullptr;  ///< all pending work, for flush_readers
 
@@ -75,7 +77,7 @@ Deferred* work_of(const Storage* s) { return static_cast<Deferred*>(s->pending);
 /// The pending work behind `last`, in the order of computation.
 void collect(Deferred* last, std::vector<Deferred*>& order) {
   for (auto& in : last->inputs)
-    if (in.storage && in.storage->pending) collect(work_of(in.storage), order);
+    if (in.storage && in.storage->deferred()) collect(work_of(in.storage), order);
   if (std::find(order.begin(), order.end(), last) == order.end()) order.push_back(last);
 }
 
@@ -130,14 +132,17 @@ class Fusion {
     ++deferral_stats.passes;
     run_kernel_flat(kernel, last->n, address, steps, true);
     std::vector<std::unique_ptr<Deferred>> finished;
-    for (auto& s : done) finished.emplace_back(static_cast<Deferred*>(std::exchange(s->pending, nullptr)));
+    for (auto& s : done) {
+      finished.emplace_back(work_of(s.get()));
+      s->filled();
+    }
   }
 
  private:
   /// Where an input stands: among the pending results (odd numbers) or the externals (even).
   std::int64_t place(const Input& in) {
     if (!in.used) return -1000;
-    if (in.storage && in.storage->pending) {
+    if (in.storage && in.storage->deferred()) {
       auto at = std::find(order_.begin(), order_.end(), work_of(in.storage)) - order_.begin();
       return 2 * at + 1;
     }
@@ -210,7 +215,7 @@ void materialize_storage(Storage* s) {
     }
   }
   for (auto& in : last->inputs)  // too wide for one pass: what it stands on first
-    if (in.storage) in.storage->read();
+    if (in.storage) in.storage->read_laid();
   Fusion alone(last);
   alone.plan();
   alone.run();
@@ -233,7 +238,7 @@ void Storage::flush_readers() {
       d = d->after;
       continue;
     }
-    d->self->read();
+    d->self->read_laid();
     d = Deferred::all();  // the list has changed
   }
 }
@@ -249,6 +254,8 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
       if (instruction.in[k] < n) used[instruction.in[k]] = true;
   if (program.code.empty()) return nullptr;
   int weight = int(program.code.size()), operands = 0, own_operands = 0;
+  Arrangement layout;
+  bool first = true;
   for (int i = 0; i < n; ++i) {
     Input& to = inputs[std::size_t(i)];
     to.used = used[std::size_t(i)];
@@ -268,12 +275,19 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
       if (!single) return nullptr;
     }
     if (!single && !same_sizes(*t, like)) return nullptr;
+    if (!single) {  // all lie in one order
+      Arrangement own = t->storage->layout ? layout_of(*t) : Arrangement();
+      if ((t->storage->layout && !own) || (!first && own != layout)) return nullptr;
+      layout = own, first = false;
+    } else if (t->storage->layout) {
+      t->storage->read();
+    }
     to.storage = t->storage;
     to.offset = t->offset * t->item_size();
     to.single = single;
-    Deferred* behind = t->storage->pending ? work_of(t->storage) : nullptr;
+    Deferred* behind = t->storage->deferred() ? work_of(t->storage) : nullptr;
     if (behind && (single || to.offset != 0 || behind->n != like.numel || behind->dtype != d)) {
-      t->storage->read();  // now: every pending input is whole
+      single ? t->storage->read() : t->storage->read_laid();  // now: every pending input is whole
       behind = nullptr;
     }
     if (behind) {
@@ -285,16 +299,19 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
   }
   if (weight > max_instructions || operands > max_read) {  // the chain is computed so far, and another begins
     for (auto& input : inputs)
-      if (input.storage) input.storage->read();
+      if (input.storage) input.storage->read_laid();
     weight = int(program.code.size());
     operands = own_operands;
   }
+  for (auto& input : inputs)  // a single element of the same storage has been read
+    if (input.storage && !input.single && input.storage->layout != layout) return nullptr;
   auto work = std::make_unique<Deferred>();
   work->program = &program;
   work->dtype = d;
   work->n = like.numel;
   work->weight = weight;
   work->operands = operands;
+  work->layout = layout;
   for (auto& input : inputs)
     if (input.storage) {
       retain(input.storage);
@@ -303,6 +320,7 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
   work->inputs = std::move(inputs);
   Ref<Storage> storage = new_pending_storage(std::size_t(like.numel * item_size(d)), nullptr);
   work->self = storage.get();
+  storage->layout = layout;
   storage->pending = work.release();
   ++deferral_stats.deferred;
   return make_tensor(std::move(storage), d, like.sizes(), contiguous_strides(like.sizes()), 0);

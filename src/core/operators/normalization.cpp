@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/normalization.h"
+#include "operators/layout.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
@@ -180,32 +181,57 @@ namespace {
 
 // ---- channels: batch_norm and group_norm
 
+/// A tensor whose channels are to be normalised, as it lies: in a layout with channels last, or packed in rows.
+struct Lying {
+  TensorRef tensor;
+  Arrangement layout;
+  explicit Lying(const Tensor& t, bool in_columns) {
+    if (in_columns) layout = layout_of(t);
+    if (layout.order != Arrangement::ChannelsLast) layout = {};
+    tensor = layout ? TensorRef(const_cast<Tensor*>(&t)) : packed(t);
+  }
+  template <class T>
+  const T* read() const {
+    return layout ? read_laid_as<T>(*tensor) : tensor->read_as<T>();
+  }
+  TensorRef fresh() const {
+    return layout ? empty_laid(tensor->sizes(), tensor->dtype, layout) : empty(tensor->sizes(), tensor->dtype);
+  }
+};
+
 template <class T>
-NormChannels<T> channels_of(const Tensor& x, std::int64_t groups, const TensorRef& weight, const TensorRef& bias,
+NormChannels<T> channels_of(const Lying& x, std::int64_t groups, const TensorRef& weight, const TensorRef& bias,
                             const TensorRef& mean, const TensorRef& rstd) {
-  std::int64_t samples = x.size(0), channels = x.size(1), space = count_elements(x.sizes().subspan(2));
-  return {samples,
+  const Tensor& t = *x.tensor;
+  std::int64_t samples = t.size(0), channels = t.size(1), space = count_elements(t.sizes().subspan(2));
+  bool laid = bool(x.layout);
+  return {laid ? samples * space : samples,
           channels,
-          space,
+          laid ? 1 : space,
           groups,
-          x.read_as<T>(),
+          x.read<T>(),
           numbers<T>(weight),
           numbers<T>(bias),
           mean->write_as<T>(),
-          rstd->write_as<T>()};
+          rstd->write_as<T>(),
+          false,
+          laid};
 }
 
 /// Statistics that come from outside take no part in the derivative.
 Gradients channel_gradients(const Tensor& g_, const Tensor& x_, std::int64_t groups, const TensorRef& weight,
                             const TensorRef& mean, const TensorRef& rstd, bool constant, const bool (&needs)[3]) {
-  TensorRef g = packed(g_), x = packed(x_), w = packed_or_null(weight.get());
+  settle_shared({&x_, &g_, weight.get()});
+  Lying x(x_, groups == 0), g(g_, bool(x.layout));
+  if (x.layout && !g.layout) g = Lying(*laid_copy(*g.tensor, x.layout), true);
+  TensorRef w = packed_or_null(weight.get());
   Gradients out;
-  if (needs[0]) out[0] = empty(x->sizes(), x->dtype);
+  if (needs[0]) out[0] = x.fresh();
   for (std::size_t i = 1; i < 3; ++i)
-    if (needs[i]) out[i] = empty(Dims{x->size(1)}, x->dtype);
-  visit_norm(x->dtype, "norm", [&]<class T>() {
-    normalize_channels_vjp(channels_of<T>(*x, groups, w, nullptr, mean, rstd), constant, g->read_as<T>(),
-                           places<T>(out[0]), places<T>(out[1]), places<T>(out[2]));
+    if (needs[i]) out[i] = empty(Dims{x_.size(1)}, x_.dtype);
+  visit_norm(x_.dtype, "norm", [&]<class T>() {
+    normalize_channels_vjp(channels_of<T>(x, groups, w, nullptr, mean, rstd), constant, g.read<T>(),
+                           out[0] ? write_laid_as<T>(*out[0]) : nullptr, places<T>(out[1]), places<T>(out[2]));
   });
   return out;
 }
@@ -224,12 +250,13 @@ Gradients constant_formula(const Tensor& g, const Tensor& x, const Tensor* weigh
 TensorRef channels_normalized(const char* node, const Tensor& input, std::int64_t groups, const Tensor* weight,
                               const Tensor* bias, double eps, bool constant, TensorRef mean, TensorRef rstd,
                               const TensorRef& variance) {
-  TensorRef x = packed(input), w = packed_or_null(weight), b = packed_or_null(bias);
-  TensorRef out = empty(input.sizes(), input.dtype);
+  settle_shared({&input, weight, bias});
+  Lying x(input, groups == 0);
+  TensorRef w = packed_or_null(weight), b = packed_or_null(bias), out = x.fresh();
   visit_norm(input.dtype, "batch_norm", [&]<class T>() {
-    auto c = channels_of<T>(*x, groups, w, b, mean, rstd);
+    auto c = channels_of<T>(x, groups, w, b, mean, rstd);
     if (!constant) channel_statistics(c, eps, places<T>(variance));
-    normalize_channels(c, out->write_as<T>());
+    normalize_channels(c, write_laid_as<T>(*out));
   });
   Save keep_weight = weight ? save_in(*weight, 1) : Save{nullptr};
   return record(node, std::move(out), {&input, weight, bias},

@@ -5,6 +5,7 @@
 #include "autograd/tangent.h"
 #include "operators/deferred.h"
 #include "operators/expression.h"
+#include "operators/layout.h"
 #include "operators/operators.h"
 
 namespace rushlight {
@@ -36,6 +37,25 @@ const Program& vjp_program(PointwiseOp& op, int i) {
   op.vjp_programs[i] = std::move(p);
   return *op.vjp_programs[i];
 }
+
+/// The one layout of these tensors, each of the sizes of the first; Rows where they have none in common. Null ones and
+/// single elements are left aside, and these are brought into rows now: later, they might move the others' numbers.
+Arrangement common_layout(const Tensor* const* tensors, int n) {
+  const Tensor* first = nullptr;
+  Arrangement layout;
+  for (int i = 0; i < n; ++i)
+    if (tensors[i] && tensors[i]->numel == 1) tensors[i]->read();
+  for (int i = 0; i < n; ++i) {
+    const Tensor* t = tensors[i];
+    if (!t || t->numel == 1) continue;
+    Arrangement own = layout_of(*t);
+    if (!own || (first && (own != layout || !same_sizes(*t, *first)))) return {};
+    first = t, layout = own;
+  }
+  return layout;
+}
+
+char* laid_address(const Tensor& t) { return reinterpret_cast<char*>(t.storage->read_laid()); }
 
 std::uint64_t key_of(const DType* in, int n, DType compute, DType out) {
   std::uint64_t key = 1;
@@ -172,6 +192,17 @@ TensorRef defer_vjp(PointwiseNode& self, int i, const VjpOperands& o) {
   return defer(vjp_program(*self.op, i), self.compute, in, self.n_in + 2, *o.tensors[self.n_in + 1]);
 }
 
+/// A gradient that does not lie as the saved tensors do is brought into their layout: what follows then stays in it.
+void follow_layout(const TensorRef* saved, int n_saved, TensorRef& g) {
+  for (int s = 0; s < n_saved; ++s) {
+    const Tensor& t = *saved[s];
+    if (!t.storage->layout || t.dtype != g->dtype || !same_sizes(t, *g)) continue;
+    Arrangement layout = layout_of(t);
+    if (layout && layout_of(*g) != layout) g = laid_copy(*packed(*g), layout);
+    return;
+  }
+}
+
 /// One derivative, fused: one pass over memory. The last one may write over the gradient, if nobody else holds it.
 TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef& g, bool last) {
   PointwiseOp& op = *self.op;
@@ -195,23 +226,25 @@ TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef&
     run_vjp_strided(self, kernel, o, *out);
     return out;
   }
-  bool reuse = last && !g->storage->pending && g->refcount == 1 && g->storage->refcount == 1 && !g->meta &&
+  Arrangement layout = grad.storage->layout ? common_layout(o.tensors, n + 2) : Arrangement();
+  bool reuse = last && !g->storage->deferred() && g->refcount == 1 && g->storage->refcount == 1 && !g->meta &&
                !g->grad_fn_ && g->dtype == out_type && !g->storage->free_owner;
-  TensorRef out = reuse ? g : empty(grad.sizes(), out_type);
+  TensorRef out = reuse ? g : layout ? empty_laid(grad.sizes(), out_type, layout) : empty(grad.sizes(), out_type);
   char* address[8];
   std::int64_t steps[8];
   for (int j = 0; j < n + 2; ++j) {
     steps[j] = 0;
     if (const Tensor* t = o.tensors[j]) {
-      address[j] = const_cast<char*>(reinterpret_cast<const char*>(t->read()));
-      if (t->numel != 1 || grad.numel == 1) steps[j] = t->item_size();
+      bool whole = t->numel != 1 || grad.numel == 1;
+      address[j] = layout && whole ? laid_address(*t) : const_cast<char*>(reinterpret_cast<const char*>(t->read()));
+      if (whole) steps[j] = t->item_size();
     } else {
       address[j] = reinterpret_cast<char*>(o.numbers[j < 4 ? j : 0]);
     }
   }
-  address[n + 2] = reinterpret_cast<char*>(out->write());
+  address[n + 2] = reinterpret_cast<char*>(layout ? out->storage->write_laid() : out->write());
   steps[n + 2] = out->item_size();
-  run_kernel_flat(kernel, out->numel, address, steps);
+  run_kernel_flat(kernel, out->numel, address, steps, bool(layout));
   return out;
 }
 
@@ -229,6 +262,7 @@ void pointwise_apply(Node* node, TensorRef* grads, TensorRef* results) {
     interpreted = interpreted || carries_tangent(*g);
     for (int s = 0; s < node->n_saved; ++s) interpreted = interpreted || carries_tangent(*saved[s]);
   }
+  if (!interpreted) follow_layout(saved, node->n_saved, g);
   for (int i = 0; i < self.n_in; ++i) {
     if (!node->needs(i)) continue;
     const Expression& e = self.op->derivatives[i];
@@ -329,7 +363,43 @@ void attach(PointwiseOp& op, const Operand* in, DType compute, Tensor& out) {
     carry_tangents(op, in, compute, out);
 }
 
+/// The kernel over numbers, single elements and tensors that lie as `out` does. The lock is kept: a reader would move
+/// the numbers.
+void run_kernel_laid(const Kernel& kernel, int n, const Operand* in, const DType* types, Tensor& out) {
+  char* address[5];
+  std::int64_t steps[5];
+  alignas(16) std::byte numbers[4][16];
+  for (int i = 0; i < n; ++i) {
+    const Tensor* t = in[i].tensor;
+    bool whole = t && t->numel != 1;
+    steps[i] = whole ? t->item_size() : 0;
+    if (!t) in[i].number.store(types[i], numbers[i]);
+    address[i] = whole ? laid_address(*t)
+                 : t   ? const_cast<char*>(reinterpret_cast<const char*>(t->read()))
+                       : reinterpret_cast<char*>(numbers[i]);
+  }
+  address[n] = reinterpret_cast<char*>(out.storage->write_laid());
+  steps[n] = out.item_size();
+  run_kernel_flat(kernel, out.numel, address, steps, true);
+}
+
+/// Writes over numbers in a layout; false where the operands do not lie so.
+bool run_laid(PointwiseOp& op, const Operand* in, DType compute, Tensor& out, bool natural_type) {
+  const Tensor* whole[5] = {};
+  DType types[4];
+  for (int i = 0; i < op.n_in; ++i) {
+    const Tensor* t = in[i].tensor;
+    types[i] = t ? t->dtype : is_half(compute) ? DType::Float32 : compute;
+    whole[i] = t;
+  }
+  whole[op.n_in] = &out;
+  if (!common_layout(whole, op.n_in + 1)) return false;
+  run_kernel_laid(forward_kernel(op, types, compute, natural_type ? natural : out.dtype), op.n_in, in, types, out);
+  return true;
+}
+
 void run_forward(PointwiseOp& op, const Operand* in, DType compute, Tensor& out, bool natural_type) {
+  if (out.storage->layout && run_laid(op, in, compute, out, natural_type)) return;
   DType types[4];
   alignas(16) std::byte numbers[4][16];
   RunOperand run[5];
@@ -358,6 +428,22 @@ DType natural_type(PointwiseOp& op, const Operand* in, DType compute) {
   return forward_kernel(op, types, compute, natural).outputs[0];
 }
 
+/// A new result over operands of one layout and type; null where they do not lie so.
+TensorRef try_laid(PointwiseOp& op, const Operand* in, const Tensor& lead, const Kernel& k) {
+  const Tensor* tensors[4] = {};
+  for (int i = 0; i < op.n_in; ++i) tensors[i] = in[i].tensor;
+  Arrangement layout = common_layout(tensors, op.n_in);
+  if (!layout) return nullptr;
+  for (int i = 0; i < op.n_in; ++i)
+    if (!in[i].tensor && int(in[i].number.kind) > category(lead.dtype)) return nullptr;
+  layout.item = std::uint8_t(item_size(k.outputs[0]));
+  TensorRef out = empty_laid(lead.sizes(), k.outputs[0], layout);
+  DType types[4] = {lead.dtype, lead.dtype, lead.dtype, lead.dtype};
+  run_kernel_laid(k, op.n_in, in, types, *out);
+  attach(op, in, lead.dtype, *out);
+  return out;
+}
+
 /// The path of most calls: operands of one type, contiguous and of one shape, numbers beside them.
 TensorRef try_fast(PointwiseOp& op, const Operand* in) {
   const Tensor* lead = nullptr;
@@ -380,6 +466,8 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
       attach(op, in, d, *out);
       return out;
     }
+  if (lead->storage->layout) [[unlikely]]
+    if (TensorRef out = try_laid(op, in, *lead, *k)) return out;
   char* address[5];
   std::int64_t steps[5];
   alignas(16) std::byte numbers[4][16];
@@ -405,7 +493,7 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
 
 /// The same for an unrecorded change in place. Operands that share memory with self are self.
 bool run_inplace_fast(PointwiseOp& op, Tensor& self, const Operand* in) {
-  if (!self.is_contiguous() || in[0].tensor != &self) return false;
+  if (!self.is_contiguous() || in[0].tensor != &self || self.storage->layout) return false;
   Kernel* k = is_half(self.dtype) ? nullptr : fast_kernel(op, self.dtype);
   if (!k || k->outputs[0] != self.dtype) return false;
   char* address[5];

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "operators/layout.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
@@ -61,18 +62,49 @@ TensorRef flat_planes(const Tensor& t, int spatial) {
   return reshape(t, Dims{planes_of(t, spatial), count_elements(t.sizes().last(std::size_t(spatial)))});
 }
 
-Pair max_pooled(const Tensor& x, const Windows& w, int spatial, const char* node) {
+/// Values and places of numbers that lie with channels last.
+Pair max_of_columns(const Tensor& x, const Windows& w, const Dims& sizes) {
+  auto fresh = [&](DType d) {
+    Arrangement layout = channels_last(sizes, d);
+    return layout ? empty_laid(sizes, d, layout) : empty(sizes, d);
+  };
+  Pair out{fresh(x.dtype), fresh(DType::Int64)};
+  window_max_columns(w, x.size(0), x.size(1), read_laid_as<float>(x), write_laid_as<float>(*out[0]),
+                     write_laid_as<std::int64_t>(*out[1]));
+  return out;
+}
+
+/// The gradient of such numbers: null where it must be recorded or does not lie so.
+TensorRef max_of_columns_vjp(const TensorRef& g_, const Tensor& places, const Windows& w, IntSpan from) {
+  Arrangement layout = channels_last(from, DType::Float32);
+  if (differentiates() || g_->dtype != DType::Float32 || !layout ||
+      layout_of(places).order != Arrangement::ChannelsLast)
+    return nullptr;
+  Arrangement own = channels_last(g_->sizes(), g_->dtype);
+  TensorRef g = layout_of(*g_) == own ? g_ : laid_copy(*packed(*g_), own), out = empty_laid(from, g->dtype, layout);
+  window_max_columns_transpose(w, from[0], from[1], read_laid_as<std::int64_t>(places), read_laid_as<float>(*g),
+                               write_laid_as<float>(*out));
+  return out;
+}
+
+Pair max_pooled(const Tensor& x, const SharedWindows& shared, int spatial, const char* node) {
+  const Windows& w = *shared;
   Dims sizes = pooled_sizes(x, w, spatial);
   if (is_half(x.dtype)) {
-    Pair wide = max_pooled(*cast(x, DType::Float32), w, spatial, node);
+    Pair wide = max_pooled(*cast(x, DType::Float32), shared, spatial, node);
     return {cast(*wide[0], x.dtype), wide[1]};
   }
-  Pair out{empty(sizes, x.dtype), empty(sizes, DType::Int64)};
-  window_max(x.dtype, w, planes_of(x, spatial), packed(x)->read(), out[0]->write(), out[1]->write_as<std::int64_t>());
+  bool in_columns = x.dtype == DType::Float32 && x.ndim == spatial + 2 && w.out_space() > 1 &&
+                    layout_of(x).order == Arrangement::ChannelsLast && !has_empty_window(w);
+  Pair out = in_columns ? max_of_columns(x, w, sizes) : Pair{empty(sizes, x.dtype), empty(sizes, DType::Int64)};
+  if (!in_columns)
+    window_max(x.dtype, w, planes_of(x, spatial), packed(x)->read(), out[0]->write(), out[1]->write_as<std::int64_t>());
   const Tensor* inputs[] = {&x};
   Save saves[] = {save_other(out[1])};
-  record_many(node, out, inputs, saves, [from = Dims(x.sizes()), spatial](Vjp& v) {
+  record_many(node, out, inputs, saves, [from = Dims(x.sizes()), spatial, shared](Vjp& v) {
     if (!v.grad(0)) return;
+    if (v.saved(0)->storage->layout)
+      if (TensorRef g = max_of_columns_vjp(v.grad(0), *v.saved(0), *shared, from)) return v.set(0, g);
     TensorRef places = flat_planes(*v.saved(0), spatial), g = flat_planes(*v.grad(0), spatial);
     IntSpan plane = IntSpan(from).last(std::size_t(spatial));
     v.set(0, view(*scatter_along(*g, Dims{g->size(0), count_elements(plane)}, 1, *places), from));
@@ -190,7 +222,7 @@ Pair max_pool_with_places(const Tensor& x, const Dims& kernel, const Dims& strid
   const char* operation = max_names[n - 1];
   check_planes(x, n, operation);
   Sizes s = checked_sizes(kernel, stride, padding, dilation, ceil_mode, n, operation);
-  return max_pooled(x, *sized_windows(x, n, s), n, max_nodes[n - 1]);
+  return max_pooled(x, sized_windows(x, n, s), n, max_nodes[n - 1]);
 }
 
 template <int n>
@@ -268,7 +300,7 @@ TensorRef adaptive_mean_pool(const Tensor& x, const Dims& output_size) {
 template <int n>
 Pair adaptive_max_pool(const Tensor& x, const Dims& output_size) {
   static const std::string operation = "adaptive_max_pool" + std::to_string(n) + "d";
-  return max_pooled(x, *even_windows(x, n, output_size, operation), n,
+  return max_pooled(x, even_windows(x, n, output_size, operation), n,
                     n == 3 ? "AdaptiveMaxPool3DBackward0" : "AdaptiveMaxPool2DBackward0");
 }
 

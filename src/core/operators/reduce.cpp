@@ -1,5 +1,7 @@
 #include "operators/reduce.h"
 
+#include "kernels/normalization.h"
+#include "operators/layout.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 #include "operators/scan.h"
@@ -33,10 +35,27 @@ TensorRef restored(const Tensor& t, const Dims& kept_sizes) {
   return equal(t.sizes(), kept_sizes) ? TensorRef(const_cast<Tensor*>(&t)) : view(t, kept_sizes);
 }
 
+namespace {
+
+/// Sums over the space of each channel, or over all but the channels, of numbers that lie with channels last.
+bool sum_laid(const Tensor& t, std::uint64_t mask, float* out) {
+  if (layout_of(t).order != Arrangement::ChannelsLast || t.dtype != DType::Float32) return false;
+  std::uint64_t space = (~std::uint64_t(0) >> (64 - t.ndim)) & ~std::uint64_t(3);
+  if (mask != space && mask != (space | 1)) return false;
+  std::int64_t channels = t.size(1), parts = mask == space ? t.size(0) : 1, rows = t.numel / channels / parts;
+  for (std::int64_t i = 0; i < parts; ++i)
+    sum_columns(read_laid_as<float>(t) + i * rows * channels, rows, channels, true, out + i * channels);
+  return true;
+}
+
+}  // namespace
+
 TensorRef folded(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, const char* operation,
                  const Tensor* centres) {
   const Fold& f = fold(kind, t.dtype, operation);
   TensorRef out = empty(r.shape(keepdim), f.state);
+  if (kind == FoldKind::Sum && t.storage->layout && f.state == t.dtype && sum_laid(t, r.mask, out->write_as<float>()))
+    return out;
   reduce(f, t, r.mask, out->write(), centres ? centres->read() : nullptr);
   return out;
 }

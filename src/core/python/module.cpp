@@ -4,8 +4,10 @@
 
 #include "kernels/cpu.h"
 #include "kernels/gemm.h"
+#include "kernels/onednn.h"
 #include "kernels/parallel.h"
 #include "operators/deferred.h"
+#include "operators/layout.h"
 #include "python/batched.h"
 #include "python/hook.h"
 #include "python/python.h"
@@ -57,6 +59,17 @@ nb::dict deferral() {
   return d;
 }
 
+nb::dict layout_statistics() {
+  nb::dict d;
+  d["laid"] = layout_stats.laid;
+  d["rearranged"] = layout_stats.rearranged;
+  d["in_library"] = layout_stats.in_library;
+  const OnednnTable* library = onednn();
+  d["plans"] = library ? library->plans() : 0;
+  d["most_plans"] = library ? library->most_plans : 0;
+  return d;
+}
+
 nb::dict build_info() {
   nb::dict d;
   d["compiler"] = std::string("g++ ") + __VERSION__;
@@ -68,6 +81,7 @@ nb::dict build_info() {
 #else
   libraries["OpenMP"] = std::string("none: kernels run on one thread");
 #endif
+  if (*onednn_version()) libraries["oneDNN"] = std::string(onednn_version());
   libraries["NumPy"] = nb::cast<std::string>(nb::module_::import_("numpy").attr("__version__"));
   d["libraries"] = libraries;
   d["threads"] = num_threads();
@@ -123,6 +137,9 @@ NB_MODULE(_C, m) {
   m.def("get_num_threads", &num_threads, "The number of threads that kernels use.");
   m.def("set_num_threads", &threads, nb::arg("n"), "Sets the number of threads that kernels use.");
   m.def("_build_info", &build_info);
+  m.def("_set_onednn", &set_onednn, nb::arg("on"), "Switches oneDNN on or off.");
+  m.def("_onednn_enabled", &onednn_enabled);
+  m.def("_layout_stats", &layout_statistics, "What became of layouts so far, and how many plans of oneDNN are kept.");
   m.def("_set_default_dtype", [](nb::object o) {
     DType d;
     if (!try_dtype(o.ptr(), d) || !is_floating(d))

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "kernels/parallel.h"
+#include "operators/layout.h"
 #include "python/python.h"
 
 namespace rushlight::python {
@@ -203,6 +204,15 @@ class Step {
   TensorList left_;
 };
 
+/// Whether a parameter, its gradient and its state lie in one layout; the state is brought into the parameter's.
+bool lie_alike(const Entry& e) {
+  const Arrangement layout = layout_of(*e.param);
+  if (!layout || layout_of(*e.grad) != layout) return false;
+  for (auto& t : e.tensors)
+    if (t && layout_of(*t) != layout && !try_rearrange(*t, layout)) return false;
+  return true;
+}
+
 /// Where one parameter's numbers are.
 struct Memory {
   std::byte* param;
@@ -210,17 +220,34 @@ struct Memory {
   std::array<std::byte*, 3> tensors{};
   std::int64_t begin, n;  // among the numbers of all parameters
   std::int64_t width;     // bytes of one
+  bool laid;              // in a layout: who reads the parameter would move its numbers
 
-  Memory(const Entry& e, std::int64_t begin)
-      : param(e.param->write()),
-        grad(e.grad->read()),
-        begin(begin),
+  Memory(const Entry& e, std::int64_t begin, bool in_rows)
+      : begin(begin),
         n(e.param->numel * (is_complex(e.param->dtype) ? 2 : 1)),
         width(item_size(real_of(e.param->dtype))) {
+    laid = !in_rows && lie_alike(e);
+    param = laid ? e.param->storage->write_laid() : e.param->write();
+    grad = laid ? e.grad->storage->read_laid() : e.grad->read();
     for (std::size_t i = 0; i < tensors.size(); ++i)
-      if (e.tensors[i]) tensors[i] = e.tensors[i]->write();
+      if (e.tensors[i]) tensors[i] = laid ? e.tensors[i]->storage->write_laid() : e.tensors[i]->write();
   }
 };
+
+/// The memory of all. Entries that share a storage may undo each other's layouts: then all are read in rows.
+std::vector<Memory> memory_of(const std::vector<Entry>& entries) {
+  std::vector<Memory> all;
+  for (int attempt = 0;; ++attempt) {
+    const std::int64_t before = layout_stats.rearranged;
+    std::int64_t total = 0;
+    all.clear();
+    for (const Entry& e : entries) {
+      all.emplace_back(e, total, attempt == 2);
+      total += all.back().n;
+    }
+    if (layout_stats.rearranged == before || attempt == 2) return all;
+  }
+}
 
 /// Whether two parameters share memory: then their updates must follow one another.
 bool overlap(std::vector<Memory> all) {
@@ -255,23 +282,19 @@ void run_all(const std::vector<Memory>& all, const Kernel& kernel, const std::ve
   if (total > grain && overlap(all))
     work(0, total);
   else
-    parallel_for(total, grain, work);
+    parallel_for(total, grain, work, std::any_of(all.begin(), all.end(), [](const Memory& m) { return m.laid; }));
 }
 
 /// The step: `prepare(entry, options)` completes the options for one parameter and updates the numbers of its state.
 template <class Options, class Prepare, class Kernel>
 PyObject* run(Step& step, const Options& options, const Prepare& prepare, const Kernel& kernel) {
   step.begin();
-  std::vector<Memory> all;
   std::vector<Options> each(step.entries().size(), options);
-  std::int64_t total = 0;
   for (std::size_t i = 0; i < each.size(); ++i) {
     Step::count(step.entries()[i]);
     prepare(step.entries()[i], each[i]);
-    all.emplace_back(step.entries()[i], total);
-    total += all.back().n;
   }
-  run_all(all, kernel, each);
+  run_all(memory_of(step.entries()), kernel, each);
   step.end();
   return step.left();
 }

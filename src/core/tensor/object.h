@@ -79,10 +79,14 @@ void* lock_release() noexcept;
 void lock_acquire(void* state) noexcept;
 
 struct Unlocked {
-  void* state = lock_release();
+  static inline int running = 0;  ///< how many there are; changed and read under the lock
+  void* state = (++running, lock_release());
   Unlocked() = default;
   Unlocked(const Unlocked&) = delete;
-  ~Unlocked() { lock_acquire(state); }
+  ~Unlocked() {
+    lock_acquire(state);
+    --running;
+  }
 };
 
 }  // namespace rushlight

@@ -178,7 +178,7 @@ void free_bytes(Storage* s) noexcept {
 }  // namespace
 
 void storage_dispose(Storage* s) noexcept {
-  if (s->pending) s->pending->discard(s);
+  if (s->deferred()) s->pending->discard(s);
   free_bytes(s);
   if (sanitized) return std::free(s);
   auto* block = reinterpret_cast<FreeBlock*>(s);
@@ -201,6 +201,11 @@ Ref<Storage> new_pending_storage(std::size_t bytes, Pending* pending) {
 
 void allocate_bytes(Storage* s) {
   if (s->size) allocator().take(s, s->size);
+}
+
+void exchange_bytes(Storage* a, Storage* b) {
+  std::swap(a->bytes, b->bytes);
+  std::swap(a->block_class, b->block_class);
 }
 
 Ref<Storage> foreign_storage(void* bytes, std::size_t size, void* owner, void (*free_owner)(void*)) {

@@ -1,7 +1,8 @@
 // A block of memory that tensors share, its version counter, and the caching allocator behind it.
 //
 // Raw memory has one door: Storage::read() and Storage::write(). What stands behind it may be plain numbers or work
-// that has not been done yet (`pending`); whoever asks for a pointer gets plain numbers.
+// that has not been done yet (`pending`), or numbers in another order (`layout`); whoever asks for a pointer gets plain
+// numbers.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,22 @@ struct Storage;
 
 /// Work that will fill a storage when somebody looks (operators/deferred.h).
 struct Pending {
-  void (*materialize)(Storage*);  ///< fills the storage and clears Storage::pending
+  void (*materialize)(Storage*);  ///< fills the storage, in its layout, and calls Storage::filled()
   void (*discard)(Storage*);      ///< the storage goes away unread
+};
+
+/// The order in which a storage's numbers lie, where it is not the row-major one that its tensors' strides tell of.
+struct Arrangement {
+  enum Order : std::uint8_t {
+    Rows,          ///< as the strides say
+    ChannelsLast,  ///< numbers of (outer, inner, rest) lie as (outer, rest, inner): activations
+    Blocked,       ///< of (outer, inner, rest) as (outer / 16, inner / 16, rest, 16 of inner, 16 of outer): weights
+  };
+  Order order = Rows;
+  std::uint8_t item = 0;  ///< bytes of a number
+  std::int64_t outer = 0, inner = 0;
+  explicit operator bool() const { return order != Rows; }
+  friend bool operator==(const Arrangement&, const Arrangement&) = default;
 };
 
 struct Storage {
@@ -41,18 +56,19 @@ struct Storage {
   bool shared = false;         ///< other processes see the bytes
   std::uint32_t exports = 0;   ///< buffers of Python's through which the bytes are reachable until their release
   std::uint32_t readers = 0;   ///< pending computations that will read these bytes
-  Pending* pending = nullptr;  ///< null: plain numbers
+  Pending* pending = nullptr;  ///< null: plain numbers; else work to be done, or a layout to be undone
+  Arrangement layout;          ///< of the bytes, or of what the pending work will give
   void* owner = nullptr;       ///< what keeps foreign memory alive
   void (*free_owner)(void*) = nullptr;
 
   std::byte* read() {
     if (pending) [[unlikely]]
-      pending->materialize(this);
+      settle();
     return bytes;
   }
   std::byte* write() {
     if (pending) [[unlikely]]
-      pending->materialize(this);
+      settle();
     if (readers) [[unlikely]]
       flush_readers();
     return bytes;
@@ -64,6 +80,22 @@ struct Storage {
   }
   /// Whether somebody may read or write the bytes without asking.
   bool reachable() const { return exposed || exports; }
+  /// Whether the numbers are still to be computed.
+  bool deferred() const { return pending && pending->materialize; }
+
+  // for those who know layouts (operators/layout.h)
+  /// The numbers as `layout` says. They stay there only while the interpreter lock is held.
+  std::byte* read_laid() {
+    if (deferred()) pending->materialize(this);
+    return bytes;
+  }
+  std::byte* write_laid() {
+    read_laid();
+    if (readers) flush_readers();
+    return bytes;
+  }
+  void filled();         ///< the bytes are there, in `layout`
+  void settle();         ///< does the pending work and puts the numbers in row-major order
   void flush_readers();  ///< does the work that still needs the old bytes (operators/deferred.cpp)
 };
 
@@ -78,6 +110,8 @@ Ref<Storage> new_storage(std::size_t bytes);
 /// A storage without memory of its own yet: allocated when its pending work runs.
 Ref<Storage> new_pending_storage(std::size_t bytes, Pending* pending);
 void allocate_bytes(Storage* storage);
+/// Exchanges the memory of two storages of one size that the allocator made.
+void exchange_bytes(Storage* a, Storage* b);
 /// A storage over memory that `owner` keeps alive; `free_owner(owner)` is called at the end.
 Ref<Storage> foreign_storage(void* bytes, std::size_t size, void* owner, void (*free_owner)(void*));
 /// The same memory under another version counter (what `.data` gives).

@@ -147,8 +147,13 @@ Overlap memory_overlap(const Tensor& a, const Tensor& b) {
       return Overlap::Full;
     return Overlap::None;  // too hard to tell, as PyTorch has it
   }
-  const std::byte *a0 = a.read(), *b0 = b.read();
-  const std::byte *a1 = a0 + a.numel * a.item_size(), *b1 = b0 + b.numel * b.item_size();
+  // what is pending or laid out in another order is nobody else's memory
+  if (a.storage != b.storage && (a.storage->pending || b.storage->pending)) return Overlap::None;
+  auto begin = [&](const Tensor& t) {
+    auto base = a.storage == b.storage ? 0 : std::intptr_t(t.storage->bytes);
+    return base + t.offset * t.item_size();
+  };
+  std::intptr_t a0 = begin(a), b0 = begin(b), a1 = a0 + a.numel * a.item_size(), b1 = b0 + b.numel * b.item_size();
   if (a0 == b0 && a1 == b1) return equal(a.strides(), b.strides()) ? Overlap::Full : Overlap::Partial;
   return a0 < b1 && b0 < a1 ? Overlap::Partial : Overlap::None;
 }
