@@ -65,16 +65,23 @@ void binary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, 
     *reinterpret_cast<R*>(r) = Op::f(*reinterpret_cast<A*>(a), *reinterpret_cast<B*>(b));
 }
 
+/// Packed masks and results; a and b are arrays, or one number.
+template <bool one_a, bool one_b, class T>
+void select(const std::uint8_t* c, const T* a, const T* b, T* r, std::intptr_t n) {
+#pragma GCC ivdep
+  for (std::intptr_t i = 0; i < n; ++i) r[i] = c[i] ? a[one_a ? 0 : i] : b[one_b ? 0 : i];
+}
+
 template <class T>
 void where(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
   std::intptr_t n = dims[0];
-  if (steps[0] == 1 && steps[1] == sizeof(T) && steps[2] == sizeof(T) && steps[3] == sizeof(T)) {
+  auto packed = [&](int k) { return steps[k] == sizeof(T); };
+  if (steps[0] == 1 && packed(3) && (packed(1) || steps[1] == 0) && (packed(2) || steps[2] == 0)) {
     auto* c = reinterpret_cast<const std::uint8_t*>(args[0]);
     auto *a = reinterpret_cast<const T*>(args[1]), *b = reinterpret_cast<const T*>(args[2]);
     auto* r = reinterpret_cast<T*>(args[3]);
-#pragma GCC ivdep
-    for (std::intptr_t i = 0; i < n; ++i) r[i] = c[i] ? a[i] : b[i];
-    return;
+    if (packed(1)) return packed(2) ? select<false, false>(c, a, b, r, n) : select<false, true>(c, a, b, r, n);
+    return packed(2) ? select<true, false>(c, a, b, r, n) : select<true, true>(c, a, b, r, n);
   }
   char *c = args[0], *a = args[1], *b = args[2], *r = args[3];
   for (std::intptr_t i = 0; i < n; ++i, c += steps[0], a += steps[1], b += steps[2], r += steps[3])
