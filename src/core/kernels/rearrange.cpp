@@ -43,21 +43,20 @@ void channels_last(const Moved& s, const T* from, T* to, bool back) {
   });
 }
 
+/// Sixteen rows at a time: each is gone through in order, and their numbers at one place lie side by side in a block.
 template <class T>
 void blocked(const Moved& s, const T* from, T* to, bool back) {
-  std::int64_t inner = s.inner / side, block = side * side * s.rest;
+  std::int64_t inner = s.inner / side, row = s.inner * s.rest, block = side * side * s.rest;
   over(s.outer / side * inner, block * s.item, [&](std::int64_t i) {
-    const std::int64_t o0 = i / inner * side, i0 = i % inner * side;
-    for (std::int64_t o = 0; o < side; ++o)
-      for (std::int64_t k = 0; k < side; ++k)
-        for (std::int64_t r = 0; r < s.rest; ++r) {
-          std::int64_t row = ((o0 + o) * s.inner + i0 + k) * s.rest + r,
-                       in_block = i * block + (r * side + k) * side + o;
-          if (back)
-            to[row] = from[in_block];
-          else
-            to[in_block] = from[row];
-        }
+    std::int64_t rows = i / inner * side * row + i % inner * side * s.rest;
+    for (std::int64_t k = 0; k < side; ++k)
+      for (std::int64_t r = 0; r < s.rest; ++r) {
+        std::int64_t first = rows + k * s.rest + r, place = i * block + (r * side + k) * side;
+        if (back)
+          for (std::int64_t o = 0; o < side; ++o) to[first + o * row] = from[place + o];
+        else
+          for (std::int64_t o = 0; o < side; ++o) to[place + o] = from[first + o * row];
+      }
   });
 }
 

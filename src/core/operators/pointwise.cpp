@@ -194,6 +194,9 @@ TensorRef defer_vjp(PointwiseNode& self, int i, const VjpOperands& o) {
 
 /// A gradient that does not lie as the saved tensors do is brought into their layout: what follows then stays in it.
 void follow_layout(const TensorRef* saved, int n_saved, TensorRef& g) {
+  bool one = g->numel >= deferral_threshold;  // a number for all places takes part in deferred work as it is
+  for (int i = 0; i < g->ndim; ++i) one = one && (g->size(i) == 1 || g->stride(i) == 0);
+  if (one) return;
   for (int s = 0; s < n_saved; ++s) {
     const Tensor& t = *saved[s];
     if (!t.storage->layout || t.dtype != g->dtype || !same_sizes(t, *g)) continue;

@@ -204,10 +204,10 @@ class Step {
   TensorList left_;
 };
 
-/// Whether a parameter, its gradient and its state lie in one layout; the state is brought into the parameter's.
+/// Whether a parameter, its gradient and its state lie in one layout; what can be is brought into the parameter's.
 bool lie_alike(const Entry& e) {
   const Arrangement layout = layout_of(*e.param);
-  if (!layout || layout_of(*e.grad) != layout) return false;
+  if (!layout || (layout_of(*e.grad) != layout && !try_rearrange(*e.grad, layout))) return false;
   for (auto& t : e.tensors)
     if (t && layout_of(*t) != layout && !try_rearrange(*t, layout)) return false;
   return true;
