@@ -103,13 +103,24 @@ class Maker {
     attr_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   }
 
+  /// Weights in blocks serve as they are, or, backward to the data, with each block transposed, which is quickly done.
+  /// Where there is more data than weights, the library's own choice is worth a slower way from one to the other.
   std::unique_ptr<Plan> make() {
-    if (task_.w == Arrangement::Blocked && task_.pass != ConvPass::Data)
-      if (auto plan = with(shape_.weight_tag(Arrangement::Blocked))) return plan;
+    if (task_.w == Arrangement::Blocked && (task_.pass == ConvPass::Weight || has_more_weights())) {
+      Tag transposed = shape_.space == 2 ? Tag::OIhw16o16i : Tag::OIdhw16o16i;
+      if (auto plan = with(task_.pass == ConvPass::Data ? transposed : shape_.weight_tag(Arrangement::Blocked)))
+        return plan;
+    }
     return with(Tag::any);
   }
 
  private:
+  bool has_more_weights() const {
+    const ConvGeometry& c = task_.geometry;
+    return c.out_channels * c.group_in() * c.taps() >
+           c.batch * (c.in_channels * c.in_space() + c.out_channels * c.out_space());
+  }
+
   std::unique_ptr<Plan> with(Tag weights) {
     const ConvGeometry& c = task_.geometry;
     // few channels lie in planes, if they do so already
