@@ -14,7 +14,7 @@ import subprocess
 import sys
 from typing import Any
 
-from . import family, program  # noqa: F401  (they fill the table)
+from . import family, file, program  # noqa: F401  (they fill the table)
 from .workload import WORKLOADS
 
 

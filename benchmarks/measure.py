@@ -10,7 +10,7 @@ import statistics
 import time
 from typing import Any
 
-from . import family, program  # noqa: F401  (they fill the table)
+from . import family, file, program  # noqa: F401  (they fill the table)
 from .workload import WORKLOADS, Step
 
 

@@ -1,11 +1,13 @@
 """How much memory files take: what they hold once and no more, and when mapped only what is read."""
 
+import gc
 import subprocess
 import sys
 
 import pytest
 
 import rushlight as torch
+from rushlight.io import npz, safetensors
 
 MEGABYTE = 1 << 20
 TENSORS, EACH = 8, 8 * MEGABYTE
@@ -67,3 +69,34 @@ def test_a_mapped_file_is_read_where_it_is_looked_at(path):
     one = grown(path, 'before = status("VmRSS"); state = torch.load(path, mmap=True); assert state["3"].sum() > 0')
     assert one + MEGABYTE >= EACH
     assert one < EACH + 4 * MEGABYTE
+
+
+ROUND_TRIPS = {
+    "zip": (torch.save, torch.load),
+    "mapped": (torch.save, lambda path: torch.load(path, mmap=True)),
+    "legacy": (lambda state, path: torch.save(state, path, _use_new_zipfile_serialization=False), torch.load),
+    "npz": (npz.save_file, npz.load_file),
+    "safetensors": (safetensors.save_file, safetensors.load_file),
+}
+
+
+@pytest.mark.parametrize("kind", ROUND_TRIPS)
+def test_tensors_end_with_their_last_name(tmp_path, kind):
+    """Nothing that saved or loaded them holds on to them until the collector comes."""
+    if kind == "safetensors":
+        pytest.importorskip("safetensors", reason="the package that reads and writes the format")
+    save, load = ROUND_TRIPS[kind]
+    gc.collect()
+    before = torch.memory_stats()["allocated_bytes"]
+    gc.disable()
+    try:
+        state = {"a": torch.zeros(MEGABYTE), "b": torch.nn.Parameter(torch.zeros(MEGABYTE)).detach()}
+        save(state, tmp_path / "m.file")
+        del state
+        assert torch.memory_stats()["allocated_bytes"] - before < MEGABYTE
+        state = load(tmp_path / "m.file")
+        assert state["b"].sum() == 0
+        del state
+        assert torch.memory_stats()["allocated_bytes"] - before < MEGABYTE
+    finally:
+        gc.enable()

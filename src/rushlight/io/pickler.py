@@ -52,13 +52,13 @@ class StorageReference(NamedTuple):
     dtype: str | None
 
 
-class _Reducers(dict[type, "Callable[[Any], Reduced] | None"]):
-    """How to reduce objects of a type, found once per type: None leaves it to the standard pickler."""
+class _Reducers(dict[type, "Callable[[Any, Any], Any] | None"]):
+    """How a pickler reduces an object of a type, found once per type: None leaves it to the standard pickler."""
 
-    def __init__(self, base: dict[type, Callable[[Any], Reduced]]) -> None:
+    def __init__(self, base: dict[type, Callable[[Any, Any], Any]]) -> None:
         self._base = base
 
-    def __missing__(self, cls: type) -> Callable[[Any], Reduced] | None:
+    def __missing__(self, cls: type) -> Callable[[Any, Any], Any] | None:
         found = next((reduce for base, reduce in self._base.items() if issubclass(cls, base)), None)
         standard = (rushlight.Tensor.__reduce_ex__, rushlight.nn.Parameter.__reduce_ex__)
         if issubclass(cls, rushlight.Tensor) and cls.__reduce_ex__ not in standard:
@@ -85,15 +85,16 @@ class CheckpointPickler(pickle._Pickler):
         self.storages: dict[str, StorageReference] = {}
         self._keys: dict[int, str] = {}
         self._dtypes: dict[int, str] = {}
+        # Functions of the pickler, not methods: those would keep it, and every tensor in its memo, alive.
         self._reducers = _Reducers(
             {
-                Name: lambda name: name.name,
-                rushlight.nn.Parameter: self._reduce_parameter,
-                rushlight.Tensor: self._reduce_tensor_object,
-                rushlight.dtype: lambda dtype: _short_name(dtype),
-                rushlight.device: _reduce_device,
-                rushlight.layout: lambda layout: (GET_LAYOUT, (f"torch.{_short_name(layout)}",)),
-                rushlight.Size: lambda size: (SIZE, (tuple(size),)),
+                Name: lambda pickler, name: name.name,
+                rushlight.nn.Parameter: CheckpointPickler._reduce_parameter,
+                rushlight.Tensor: CheckpointPickler._reduce_tensor_object,
+                rushlight.dtype: lambda pickler, dtype: _short_name(dtype),
+                rushlight.device: lambda pickler, device: _reduce_device(device),
+                rushlight.layout: lambda pickler, layout: (GET_LAYOUT, (f"torch.{_short_name(layout)}",)),
+                rushlight.Size: lambda pickler, size: (SIZE, (tuple(size),)),
             }
         )
 
@@ -103,7 +104,7 @@ class CheckpointPickler(pickle._Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         reduce = self._reducers[type(obj)]
-        return NotImplemented if reduce is None else reduce(obj)
+        return NotImplemented if reduce is None else reduce(self, obj)
 
     def persistent_id(self, obj: Any) -> Any:
         if type(obj) is StorageReference:
