@@ -694,6 +694,12 @@ from ._creation import (
     typename as typename,
 )
 from ._settings import (
+    _assert as _assert,
+    _assert_async as _assert_async,
+    _check as _check,
+    _check_index as _check_index,
+    _check_type as _check_type,
+    _check_value as _check_value,
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     conj as conj,
     conj_physical as conj_physical,

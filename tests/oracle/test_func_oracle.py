@@ -349,6 +349,7 @@ REFUSALS: dict[str, Callable[[Any], Any]] = {
     "requires_grad_": lambda s: s.vmap(lambda a: a.requires_grad_())(s.x),
     "requires_grad_ in grad": lambda s: s.vmap(s.grad(lambda a: (a.requires_grad_() * 2).sum()))(s.x),
     "backward": lambda s: s.vmap(lambda a: a.sum().backward())(s.x),
+    "backward in grad": lambda s: s.grad(lambda a: (a.sum().backward(), a.sum())[1])(s.v),
     "in-place on a shared tensor": lambda s: s.vmap(lambda a: s.v.add_(a))(s.x),
     "copy_ into a shared tensor": lambda s: s.vmap(lambda a: s.v.copy_(a))(s.x),
     "out=": lambda s: s.vmap(lambda a: s.t.add(a, a, out=s.t.empty(3, dtype=s.t.float64)))(s.x),

@@ -90,6 +90,9 @@ PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     options.create_graph = flag(3);
     bool allow_unreachable = flag(5), accumulate = flag(6);
     options.accumulate = accumulate;
+    check(!accumulate || !batching.transforms,
+          "backward() called inside a functorch transform. This is not supported: use func.grad or func.vjp inside, or "
+          "call backward() outside of the transforms.");
     Py_ssize_t n = PyTuple_GET_SIZE(tensors);
     check(PyTuple_GET_SIZE(grads) == n, "got ", n, " tensors and ", PyTuple_GET_SIZE(grads), " gradients");
     std::vector<GraphPoint> roots;

@@ -14,7 +14,7 @@ from .table import BatchingError, whole
 
 __all__ = ["get_item", "set_item"]
 
-Batched: Any = _C._BatchedTensor  # type: ignore[attr-defined]
+Batched: Any = _C._BatchedTensor
 
 
 def _split(x: Tensor, key: Any) -> tuple[Tensor, list[Any]]:

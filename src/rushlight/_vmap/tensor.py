@@ -11,7 +11,7 @@ from .table import BatchingError
 
 __all__: list[str] = []
 
-Batched: Any = _C._BatchedTensor  # type: ignore[attr-defined]
+Batched: Any = _C._BatchedTensor
 
 
 def _refusing(name: str, what: str) -> Callable[..., NoReturn]:
