@@ -113,6 +113,18 @@ def test_everything(ways, zipped, protocol):
     assert len({view.untyped_storage().data_ptr() for view in value["views"]}) == 1
 
 
+@pytest.mark.parametrize("zipped", FORMATS)
+def test_protocol_0(zipped):
+    """PyTorch writes it, and reads it only without ``weights_only``; the references to storages in it nobody can read."""
+    value = {"a": 1, "b": [1.5, None, True, "x\n\u00e9", 2**70], "c": collections.OrderedDict(d=(1, ()))}
+    options = {"pickle_protocol": 0, "_use_new_zipfile_serialization": zipped}
+    assert through((torch, rushlight), value, **options) == value
+    with pytest.raises(pickle.UnpicklingError, match="A reference to a storage was expected"):
+        through((torch, rushlight), torch.ones(2), **options)
+    with pytest.raises(ValueError, match="pickle protocol 0 cannot refer to storages"):
+        rushlight.save(value, io.BytesIO(), **options)
+
+
 def test_our_files_need_no_trust():
     """PyTorch loads what is saved here with ``weights_only=True``, protocol 2 being what that reads."""
     value = values(rushlight)
