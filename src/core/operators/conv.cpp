@@ -84,6 +84,9 @@ struct Call {
     for (auto p : padding) check(p >= 0, "negative padding is not supported");
     for (auto s : stride) check(s > 0, "non-positive stride is not supported");
     for (auto d : dilation) check(d > 0, "dilation should be greater than zero, but got ", to_string(dilation));
+    constexpr std::int64_t most = std::int64_t(1) << 31;  // products of two of them fit
+    for (const Dims* given : {&stride, &padding, &dilation})
+      for (auto d : *given) check(d <= most, "stride, padding and dilation must not be over ", most, ", but got ", d);
     check_types();
     check_channels();
   }

@@ -92,6 +92,7 @@ TensorRef full(IntSpan sizes, const Scalar& value, DType dtype) {
 
 TensorRef zeros(IntSpan sizes, DType dtype) {
   TensorRef t = empty(sizes, dtype);
+  if (t->numel == 0) return t;
   if (t->numel * t->item_size() <= 4096)
     std::memset(t->write(), 0, std::size_t(t->numel * t->item_size()));
   else

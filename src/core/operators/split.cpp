@@ -75,7 +75,7 @@ int split_dim(const char* name, const Tensor& t, std::int64_t dim) {
 /// As many parts of one length as the dimension has, the last one shorter where it does not divide.
 Dims equal_lengths(std::int64_t total, std::int64_t length) {
   Dims lengths;
-  std::int64_t n = length ? std::max<std::int64_t>((total + length - 1) / length, 1) : 1;
+  std::int64_t n = length ? std::max<std::int64_t>(total / length + (total % length != 0), 1) : 1;
   for (std::int64_t i = 0; i < n; ++i) lengths.push_back(i + 1 < n ? length : total - i * length);
   return lengths;
 }
@@ -91,11 +91,12 @@ TensorList split_as(const char* name, const Tensor& t, std::int64_t length, std:
 TensorList split_with_sizes_as(const char* name, const Tensor& t, const Dims& lengths, std::int64_t dim_, Parts kind) {
   int dim = split_dim("split", t, dim_);
   std::int64_t total = 0;
+  bool overflow = false;
   for (auto n : lengths) {
     check(n >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", lengths);
-    total += n;
+    overflow |= __builtin_add_overflow(total, n, &total);
   }
-  check(total == t.size(dim), "split_with_sizes expects split_sizes to sum exactly to ", t.size(dim),
+  check(!overflow && total == t.size(dim), "split_with_sizes expects split_sizes to sum exactly to ", t.size(dim),
         " (input tensor's size at dimension ", dim, "), but got split_sizes=", lengths);
   return parts_of(name, t, dim, lengths, kind);
 }
@@ -104,8 +105,9 @@ TensorList chunk_as(const char* name, const char* name_with_sizes, const Tensor&
                     std::int64_t dim_, Parts kind) {
   check(t.ndim > 0, "chunk expects at least a 1-dimensional tensor");
   check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
+  check(chunks <= std::numeric_limits<std::int32_t>::max(), "number of chunks is too large: ", chunks);
   int dim = wrap_dim(dim_, t.ndim);
-  std::int64_t total = t.size(dim), length = (total + chunks - 1) / chunks;
+  std::int64_t total = t.size(dim), length = total / chunks + (total % chunks != 0);
   if (total == 0) return parts_of(name_with_sizes, t, dim, Dims(int(chunks), 0), kind);
   return parts_of(name, t, dim, equal_lengths(total, length), kind);
 }

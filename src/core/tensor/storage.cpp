@@ -58,8 +58,14 @@ struct Allocator {
     return c <= small_classes ? c * small_step : large_bytes(c - small_classes - 1);
   }
 
+  /// As many bytes as asked for (aligned_alloc gives whole alignments only); null where there are none.
+  static void* exact(std::size_t bytes) {
+    void* memory = nullptr;
+    return posix_memalign(&memory, small_step, bytes) == 0 ? memory : nullptr;
+  }
+
   void* carve(std::size_t bytes) {
-    if (sanitized) return std::aligned_alloc(small_step, bytes);
+    if (sanitized) return exact(bytes);
     if (slab_left < bytes) {
       slab = static_cast<std::byte*>(std::aligned_alloc(small_step, slab_bytes));
       if (!slab) fail(ErrorKind::OutOfMemory, "not enough memory: you tried to allocate ", slab_bytes, " bytes.");
@@ -81,7 +87,7 @@ struct Allocator {
   void take(Storage* s, std::size_t bytes) {
     ++stats.allocations;
     if (sanitized && bytes <= (std::size_t(1) << 47)) {
-      s->bytes = static_cast<std::byte*>(std::aligned_alloc(small_step, bytes));
+      s->bytes = static_cast<std::byte*>(exact(bytes));
       if (!s->bytes) out_of_memory(bytes);
       s->block_class = class_of(bytes);
     } else if (bytes <= small_limit) {
