@@ -54,12 +54,26 @@ def test_threads_have_their_own_levels():
         assert done.wait(60)
         return x * 2
 
+    class Plain(torch.autograd.Function):  # without setup_context: refused inside of transforms alone
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
     thread = threading.Thread(target=lambda: seen.append(vmap(hold)(numbers(3, 2))))
     thread.start()
     assert inside.wait(60)
     ours = vmap(lambda x: x.sum())(numbers(4, 2))
-    done.set()
-    thread.join()
+    leaf = torch.ones(2, requires_grad=True)
+    try:
+        Plain.apply(leaf).sum().backward()
+    finally:
+        done.set()
+        thread.join()
+    assert leaf.grad.tolist() == [3.0, 3.0]
     assert ours.shape == (4,) and seen[0].tolist() == (numbers(3, 2) * 2).tolist()
 
 

@@ -7,7 +7,7 @@
 namespace rushlight::python {
 
 PyTypeObject* batched_type;
-Batching batching;
+thread_local Batching batching;
 int tensor_traverse(PyObject* self, visitproc visit, void* arg);
 void tensor_dealloc(PyObject* self);
 

@@ -20,11 +20,12 @@ struct Batched : Tensor {
 extern PyTypeObject* batched_type;
 void init_batched_type(PyObject* module);
 
+/// What is open on this thread.
 struct Batching {
-  int levels = 0;      ///< open vmaps
-  int transforms = 0;  ///< open transforms of any kind
+  int levels = 0;      ///< vmaps
+  int transforms = 0;  ///< transforms of any kind
 };
-extern Batching batching;
+extern thread_local Batching batching __attribute__((tls_model("initial-exec")));
 
 inline bool is_batched(PyObject* o) { return Py_TYPE(o) == batched_type; }
 inline bool is_batched(const Tensor* t) { return t && t->type == batched_type; }

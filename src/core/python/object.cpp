@@ -2,7 +2,7 @@
 #include <thread>
 #include <vector>
 
-#include "python/python.h"
+#include "python/batched.h"
 
 namespace rushlight {
 
@@ -30,14 +30,16 @@ void run_on_fresh_stack(void (*f)(void*), void* argument) {
     void (*f)(void*);
     void* argument;
     Modes modes;
+    Batching batching;
     PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
     std::exception_ptr error;
-  } call{f, argument, modes, nullptr, nullptr, nullptr, nullptr};
+  } call{f, argument, modes, batching, nullptr, nullptr, nullptr, nullptr};
   {
     Unlocked unlocked;
     std::thread thread([&call] {
       PyGILState_STATE state = PyGILState_Ensure();
       modes = call.modes;
+      batching = call.batching;
       try {
         call.f(call.argument);
       } catch (PythonError&) {
