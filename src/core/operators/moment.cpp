@@ -11,6 +11,8 @@ namespace {
 struct Moments {
   TensorRef mean, variance;
   Moments(const Tensor& t, const Reduced& r, bool keepdim, double correction, const char* operation) {
+    if (is_complex(t.dtype))
+      fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(t.dtype).scalar_name, "'");
     check(is_floating(t.dtype), std::string_view(operation).ends_with("_mean") ? operation : "std and var",
           " only support floating point and complex dtypes");
     double freedom = double(r.count) - correction;

@@ -74,8 +74,8 @@ TensorRef log_softmax(const Tensor& t, std::int64_t dim, std::optional<DType> dt
 
 TensorRef logsumexp(const Tensor& t, IntSpan dims, bool keepdim) {
   TensorRef x = category(t.dtype) < 2 ? cast(t, default_dtype) : TensorRef(const_cast<Tensor*>(&t));
-  check(is_floating(x->dtype),
-        "logsumexp(): Expected floating point type for result tensor, but got: ", info(x->dtype).scalar_name);
+  if (is_complex(x->dtype))
+    fail(ErrorKind::NotImplemented, "\"logsumexp\" not implemented for '", info(x->dtype).scalar_name, "'");
   Reduced r(*x, dims);
   TensorRef in = softmax_operand(*x), out = empty(r.shape(keepdim), in->dtype);
   Block b = r.dims.size() == 1 ? block_of(*in, int(r.dims[0])) : Block{out->numel, r.count, 1};

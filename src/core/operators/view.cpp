@@ -407,6 +407,11 @@ TensorRef movedim_int(const Tensor& t, std::int64_t source, std::int64_t destina
   return movedim(t, Dims{source}, Dims{destination});
 }
 
+TensorRef narrow_from(const Tensor& t, std::int64_t dim, const Tensor& start, std::int64_t length) {
+  check(start.ndim == 0 && category(start.dtype) == 1, "start must be an 0-dim integral Tensor.");
+  return narrow(t, dim, item(start).to_int(), length);
+}
+
 const Define views[] = {
     {"view(Tensor self, int[] size)", &view_op, Method,
      "The same numbers in another shape; raises where that needs a copy."},
@@ -430,6 +435,7 @@ const Define views[] = {
     {"moveaxis(Tensor self, int[] source, int[] destination)", &movedim, Both},
     {"select(Tensor self, int dim, int index)", &select, Both, "A view of one index along a dimension."},
     {"narrow(Tensor self, int dim, int start, int length)", &narrow, Both, "A view of a range along a dimension."},
+    {"narrow(Tensor self, int dim, Tensor start, int length)", &narrow_from, Both},
     {"squeeze(Tensor self)", &squeeze_all, Both, "A view without dimensions of size 1."},
     {"squeeze(Tensor self, int dim)", &squeeze, Both},
     {"squeeze(Tensor self, int[] dim)", &squeeze_dims, Both},

@@ -84,9 +84,15 @@ samples("unsqueeze", "unsqueeze_copy", reshapes=True, reference=np.expand_dims)(
 samples("expand", "expand_copy", "broadcast_to", reference=lambda x, size: np.broadcast_to(x, size))(
     table(calls((), (2, 3)), calls((3,), (2, 3)), calls((2, 1), (2, 3)), calls((1, 0), (2, 0)))
 )
-samples("narrow", reference=narrowed)(
-    table(calls((3,), 0, 1, 2), calls((2, 3), -1, 0, 2), calls((2, 3), 0, 2, 0), calls((2, 3), 1, -2, 2))
-)
+
+
+@samples("narrow", reference=lambda x, dim, start, n: narrowed(x, dim, int(start), n))
+def _narrow(m: Maker) -> Iterator[Sample]:
+    for shape, rest in (((3,), (0, 1, 2)), ((2, 3), (-1, 0, 2)), ((2, 3), (0, 2, 0)), ((2, 3), (1, -2, 2))):
+        yield Sample((m(*shape), *rest))
+    yield Sample((m(2, 3), 1, m.index(below=1) + 1, 2))
+
+
 samples("select", "select_copy", reference=lambda x, dim, i: np.take(x, i, dim))(
     table(calls((3,), 0, 1), calls((2, 3), -1, -1), calls((2, 3, 2), 1, 0))
 )

@@ -384,10 +384,10 @@ def _fractional_pool(
     if samples is None:
         samples = rushlight.rand(batch, channels, dims, dtype=input.dtype, device=input.device)
     _check_samples(samples, planes, dims)
-    flat = planes.reshape(batch, channels, -1)
+    flat = planes.flatten(2)
     with rushlight.no_grad():
         windows = _window_places(samples[:batch], spatial, size, kernel_size)
-        numbers = flat.gather(2, windows.reshape(batch, channels, -1)).reshape(windows.shape)
+        numbers = flat.gather(2, windows.flatten(2)).reshape(windows.shape)
         places = windows.gather(3, numbers.argmax(3, keepdim=True)).squeeze(3)
     shape = (*input.shape[: input.dim() - dims], *size)
     return flat.gather(2, places).reshape(shape), places.reshape(shape)
