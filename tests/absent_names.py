@@ -7,14 +7,9 @@ ABSENT = {
 }
 
 # Behaviour that is still to be built, by the tests that ask for it: each must fail.
-_DISPATCH = "functions do not dispatch __torch_function__"
 _COMPLEX = "complex arithmetic"
 FAILING = {
-    "test_layers_linear.py::test_what_needs_the_shape_is_refused": _DISPATCH,
-    "test_parameter.py::test_what_needs_a_shape_is_refused[UninitializedParameter]": _DISPATCH,
-    "test_parameter.py::test_what_needs_a_shape_is_refused[UninitializedBuffer]": _DISPATCH,
     "test_autograd_oracle.py::test_engine[grad with a complex cotangent]": _COMPLEX,
-    "test_parameter.py::test_a_parameter_of_a_subclass_stays_one": _DISPATCH,
     "test_functional.py::test_complex_outputs_are_refused_by_rows": _COMPLEX,
     "test_printing.py::test_conjugated_views_show_their_values": _COMPLEX,
     "test_io_formats.py::test_numbers_that_pytorch_turns_when_read[conj]": _COMPLEX,

@@ -8,6 +8,8 @@ import pytest
 import rushlight as torch
 from rushlight import _C
 from rushlight.overrides import (
+    BaseTorchFunctionMode,
+    TorchFunctionMode,
     get_default_nowrap_functions,
     get_ignored_functions,
     get_overridable_functions,
@@ -165,6 +167,211 @@ def test_a_method_that_extends_the_default():
     assert type(result) is Recorded and calls == ["exp"]
 
 
+# ---- calls of the package
+
+
+CALLS = []
+
+
+class Recorded(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        CALLS.append(func)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def recorded(function):
+    """The functions that arrive while `function` runs on a Recorded tensor, and what it returns."""
+    x = torch.tensor([1.0, 2.0, 3.0]).as_subclass(Recorded)
+    CALLS.clear()
+    result = function(x)
+    return list(CALLS), result
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.exp(),
+        lambda x: torch.exp(x),
+        lambda x: torch.add(torch.ones(3), x),
+        lambda x: torch.add(torch.ones(3), other=x),
+        lambda x: torch.ones(3).mul(x),
+        lambda x: torch.cat([torch.ones(3), x]),
+        lambda x: torch.where(x > 1, x, 0.0),
+        lambda x: torch.nn.functional.relu(x),
+        lambda x: x + 1,
+        lambda x: 1 + x,
+        lambda x: torch.ones(3) + x,
+        lambda x: x - 1,
+        lambda x: 1 - x,
+        lambda x: torch.ones(3) - x,
+        lambda x: 1 / x,
+        lambda x: x**2,
+        lambda x: 2**x,
+        lambda x: -x,
+        lambda x: abs(x),
+        lambda x: x @ x,
+        lambda x: x == 1,
+        lambda x: x < torch.ones(3),
+        lambda x: x[1:],
+        lambda x: x[0],
+        lambda x: x.T,
+        lambda x: x.data,
+        lambda x: x.detach(),
+        lambda x: x.clone(),
+        lambda x: x.sum(),
+        lambda x: x.max(0)[0],
+        lambda x: x.split(1)[2],
+        lambda x: x.norm(),
+        lambda x: x.to(torch.float64),
+        lambda x: x.view(3, 1).expand(3, 2),
+    ],
+)
+def test_results_are_of_the_subclass(function):
+    calls, result = recorded(function)
+    assert type(result) is Recorded
+    assert calls
+    plain = function(torch.tensor([1.0, 2.0, 3.0]))
+    assert type(plain) is torch.Tensor
+    assert torch.equal(result.as_subclass(torch.Tensor), plain)
+
+
+def test_which_function_arrives():
+    for function, names in (
+        (lambda x: x + 1, ["add"]),
+        (lambda x: torch.exp(x), ["exp"]),
+        (lambda x: x.shape, ["__get__"]),
+        (lambda x: x.backward, []),
+        (lambda x: len(x), ["__len__"]),
+        (lambda x: x.size(0), ["size"]),
+        (lambda x: x.add_(1), ["add_"]),
+        (lambda x: torch.stack([x, x]), ["stack"]),
+    ):
+        assert [f.__name__ for f in recorded(function)[0]] == names
+    assert recorded(lambda x: x * 2)[0] == [torch.Tensor.mul]
+    assert recorded(lambda x: x.shape)[0] == [torch.Tensor.shape.__get__]
+
+
+def test_changes_in_place_give_the_same_object():
+    x = torch.ones(3).as_subclass(Recorded)
+    y = x
+    x += 1
+    assert x is y and x.mul_(2) is x and x.tolist() == [4, 4, 4]
+    x[0] = 5
+    x.requires_grad = True
+    assert type(x) is Recorded and x.requires_grad is True and x[0].item() == 5
+
+
+def test_comparison_with_what_is_no_operand():
+    x = torch.ones(1).as_subclass(Recorded)
+    assert (x == None) is False and (x != "a") is True  # noqa: E711
+    with pytest.raises(TypeError):
+        x + "a"
+    with pytest.raises(TypeError):
+        x < object()  # noqa: B015
+
+
+def test_derivatives_go_through():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = (x.as_subclass(Recorded) ** 2).sum()
+    assert type(y) is Recorded
+    y.backward()
+    assert type(x.grad) is torch.Tensor and x.grad.tolist() == [2, 4]
+
+
+def test_members_that_the_subclass_defines_come_first():
+    class Own(torch.Tensor):
+        shape = "mine"
+
+        def exp(self):
+            return "own"
+
+        def sum(self, *args):
+            return type(super().sum(*args))
+
+    x = torch.ones(2).as_subclass(Own)
+    assert x.exp() == "own" and x.shape == "mine" and x.sum() is Own
+    assert type(torch.exp(x)) is Own and type(x + 1) is Own
+
+
+def test_classes_below_a_subclass():
+    class Lower(Recorded):
+        pass
+
+    x, y = torch.ones(2).as_subclass(Lower), torch.ones(2).as_subclass(Recorded)
+    assert type(x + y) is type(y + x) is Lower
+    assert type(torch.add(y, x)) is Lower
+
+    class Beside(torch.Tensor):
+        pass
+
+    with pytest.raises(TypeError, match="no implementation found for 'torch.add'"):
+        torch.add(y, torch.ones(2).as_subclass(Beside))
+
+
+def test_foreign_types():
+    class Quantity:
+        def __init__(self, value):
+            self.value = value
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is torch.mean:
+                return "mean"
+            if func is torch.add:
+                return Quantity(torch.add(*[a.value if isinstance(a, cls) else a for a in args], **kwargs or {}))
+            return NotImplemented
+
+    assert torch.mean(Quantity(1)) == "mean"
+    assert torch.add(torch.ones(1), Quantity(2), alpha=3).value.item() == 7
+    assert torch.ones(1).add(Quantity(torch.ones(1))).value.item() == 2
+    with pytest.raises(TypeError, match=r"no implementation found for 'torch.exp' on types that implement .*Quantity"):
+        torch.exp(Quantity(1))
+    with pytest.raises(TypeError, match=r"no implementation found for 'torch.cat'"):
+        torch.cat([torch.ones(1), Quantity(1)])
+
+
+def test_errors_of_plain_calls_stay():
+    for call in (lambda: torch.exp("x"), lambda: torch.add(torch.ones(1), [1]), lambda: torch.ones(1).exp(1, 2)):
+        with pytest.raises(TypeError) as info:
+            call()
+        assert "implementation" not in str(info.value)
+    with pytest.raises(RuntimeError, match="must match the size"):
+        torch.add(torch.ones(2), torch.ones(3))
+
+
+def test_nothing_is_asked_in_a_disabled_context():
+    x = torch.ones(3).as_subclass(Recorded)
+    CALLS.clear()
+    with _C.DisableTorchFunctionSubclass():
+        assert type(x + 1) is type(x.exp()) is type(torch.exp(x)) is torch.Tensor
+        assert x.shape == (3,)
+        with pytest.raises(TypeError):
+            torch.exp(Log())
+    assert CALLS == []
+
+
+def test_parameters_and_modules_stay_plain():
+    layer = torch.nn.Linear(3, 2)
+    assert type(layer.weight + 1) is type(layer.weight.detach()) is torch.Tensor
+    out = layer(torch.ones(1, 3).as_subclass(Recorded))
+    assert type(out) is Recorded
+    parameter = torch.nn.Parameter(torch.ones(2).as_subclass(Recorded))
+    assert isinstance(parameter, torch.nn.Parameter) and type(parameter) is Recorded
+
+
+def test_an_exception_of_the_type_arrives_as_itself():
+    class Broken(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise KeyError(func.__name__)
+
+    x = torch.ones(1).as_subclass(Broken)
+    for call in (lambda: torch.exp(x), lambda: x.exp(), lambda: x.ndim, lambda: x.size()):
+        with pytest.raises(KeyError):
+            call()
+
+
 # ---- questions
 
 
@@ -208,5 +415,63 @@ def test_testing_overrides_take_the_same_arguments():
 
 
 def test_what_is_not_there_is_named():
-    with pytest.raises(AttributeError, match=r"torch\.overrides\.TorchFunctionMode"):
-        torch.overrides.TorchFunctionMode()
+    with pytest.raises(AttributeError, match=r"torch\.overrides\.redispatch_function"):
+        torch.overrides.redispatch_function()
+
+
+# ---- modes
+
+
+class Counting(TorchFunctionMode):
+    def __init__(self):
+        self.names = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_is_asked_for_every_call():
+    x = torch.ones(2)
+    with Counting() as mode:
+        torch.zeros(2)
+        (x + 1).exp().sum()
+        x[0] = 5
+    assert mode.names[:4] == ["zeros", "add", "exp", "sum"]
+    count = len(mode.names)
+    assert torch.exp(x).shape == (2,) and len(mode.names) == count
+
+
+def test_modes_inside_of_modes():
+    with Counting() as outer, Counting() as inner, BaseTorchFunctionMode():
+        torch.ones(1).exp()
+    assert outer.names == inner.names == ["ones", "exp"]
+
+
+def test_a_mode_may_give_another_result():
+    class Ones(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return "ones" if func is torch.zeros else func(*args, **(kwargs or {}))
+
+    with Ones():
+        assert torch.zeros(3) == "ones" and torch.ones(3).tolist() == [1, 1, 1]
+    with TorchFunctionMode(), pytest.raises(NotImplementedError):
+        torch.zeros(3)
+    with pytest.raises(KeyError), Ones():
+        raise KeyError
+    assert torch.zeros(1).tolist() == [0]
+
+
+def test_a_mode_sees_which_types_take_over():
+    seen = []
+
+    class Types(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(types)
+            return func(*args, **(kwargs or {}))
+
+    x = sub()
+    with Types():
+        result = torch.exp(x)
+    assert type(result) is Sub
+    assert seen[0] == (Sub,)

@@ -16,8 +16,6 @@ _private = {name for name in _C._operator_names if name[0] == "_"} | {
 }
 globals().update({name: getattr(_C, name) for name in _private if hasattr(_C, name)})
 from . import _tensor as _tensor  # isort: skip  (methods of Tensor that are written in Python)
-from ._torch_function import DisableTorchFunction as DisableTorchFunction  # isort: skip
-from ._torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass  # isort: skip
 from ._creation import *  # isort: skip
 from ._settings import *  # isort: skip
 from . import _tensor_transfer as _tensor_transfer  # isort: skip
@@ -26,6 +24,8 @@ from .operators.calculus import *  # isort: skip
 from .operators.reduction import *  # isort: skip
 from .operators.sorting import *  # isort: skip
 from .operators.contract import *  # isort: skip
+from ._torch_function import DisableTorchFunction as DisableTorchFunction  # isort: skip  (Tensor has all its members)
+from ._torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from ._tensor_str import set_printoptions as set_printoptions
 from .autograd.grad_mode import enable_grad as enable_grad
 from .autograd.grad_mode import inference_mode as inference_mode

@@ -1,8 +1,8 @@
 """The protocol ``__torch_function__``: functions of the package that other types implement (``torch.overrides``).
 
 A class with a class method ``__torch_function__(cls, func, types, args, kwargs)`` takes over calls in which an instance of
-it is an argument. Functions written in Python offer themselves with :func:`has_torch_function` and
-:func:`handle_torch_function`, or by :func:`wrap_torch_function`.
+it is an argument: calls of operators, and of what a subclass of Tensor inherits. Functions written in Python offer
+themselves with :func:`has_torch_function` and :func:`handle_torch_function`, or by :func:`wrap_torch_function`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 import rushlight
 from rushlight import _C, Tensor
 
 from ._missing import lazy_module, torch_name
-from ._torch_function import disabled, is_enabled
+from ._torch_function import default_nowrap_functions, handle, implementing, is_enabled, relevant, takes_over
 
 __all__ = [
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
@@ -31,29 +34,52 @@ __all__ = [
     "wrap_torch_function",
 ]
 
+
+class TorchFunctionMode:
+    """A context in which this object is asked for every call of an operator: a subclass overrides ``__torch_function__``.
+
+    What it calls itself goes to the mode around it, or to the operator. It holds for the thread that enters it.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Return the result of ``func(*args, **kwargs)``, or another one."""
+        raise NotImplementedError(f"{type(self).__name__}.__torch_function__")
+
+    def __enter__(self) -> Self:
+        _C._push_call_handler(self._called)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _C._pop_call_handler()
+
+    def _called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        types = tuple([type(argument) for argument in implementing(relevant(args, kwargs))])
+        result = self.__torch_function__(function, types, args, kwargs)
+        if result is NotImplemented:
+            raise TypeError(f"no implementation found for '{resolve_name(function)}' in the mode {type(self).__name__}")
+        return result
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """The mode that changes nothing."""
+
+    def __torch_function__(
+        self, func: Any, types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Return ``func(*args, **kwargs)``."""
+        return func(*args, **(kwargs or {}))
+
+
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _implements(kind: type) -> bool:
-    """Does a class take over calls? Tensor itself need not, and some classes say that they do not."""
-    return kind is not Tensor and getattr(kind, "__torch_function__", disabled) is not disabled
-
-
-def _implementing(arguments: Iterable[Any]) -> list[Any]:
-    """One argument per type that takes over calls: as given, but a subclass before its bases."""
-    found: list[Any] = []
-    for argument in arguments:
-        kind = type(argument)
-        if not _implements(kind) or any(type(other) is kind for other in found):
-            continue
-        at = next((i for i, other in enumerate(found) if issubclass(kind, type(other))), len(found))
-        found.insert(at, argument)
-    return found
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether one of the arguments is of a type that takes over calls."""
-    return is_enabled() and any(_implements(type(argument)) for argument in relevant_args)
+    return is_enabled() and any(takes_over(type(argument)) for argument in relevant_args)
 
 
 def handle_torch_function(
@@ -63,14 +89,7 @@ def handle_torch_function(
 
     ``relevant_args`` are those that may take over; ``args`` and ``kwargs`` are passed on. TypeError if none does.
     """
-    implementing = _implementing(relevant_args)
-    types = tuple([type(argument) for argument in implementing])
-    for argument in implementing:
-        result = type(argument).__torch_function__(public_api, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    name = f"{torch_name(public_api.__module__)}.{public_api.__name__}"
-    raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {list(types)}")
+    return handle(public_api, relevant_args, args, kwargs)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[F], F]:
@@ -100,11 +119,9 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     return getattr(func, "__name__", "") == "__get__" or func in _methods()
 
 
-@functools.cache
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
     """Accesses whose results stay of their own type in a subclass: the gradient and the base of a view."""
-    attributes: list[Any] = [vars(Tensor)[name] for name in ("_base", "grad", "_grad")]
-    return {attribute.__get__ for attribute in attributes}
+    return default_nowrap_functions()
 
 
 @functools.cache

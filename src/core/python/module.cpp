@@ -103,6 +103,7 @@ NB_MODULE(_C, m) {
     init_hooks(m.ptr());
     init_engine(m.ptr());
     init_tangents(m.ptr());
+    init_overrides(m.ptr());
     init_pointwise(m.ptr());
     init_numpy(m.ptr());
     init_data(m.ptr());

@@ -8,9 +8,10 @@ namespace rushlight::python {
 struct OperatorObject {
   PyObject_HEAD;
   vectorcallfunc vectorcall;  ///< what Python calls: `call`, or while calls are watched, watch.cpp's
-  vectorcallfunc call;
-  const Operator* op;      ///< of the registry, or null
-  PointwiseOp* pointwise;  ///< or null
+  vectorcallfunc call;        ///< `offered` (override.cpp), which arguments may take over
+  vectorcallfunc plain;       ///< the call itself
+  const Operator* op;         ///< of the registry, or null
+  PointwiseOp* pointwise;     ///< or null
   bool inplace;
   PyObject* name;
   PyObject* doc;        ///< null: the package's text is asked for when somebody looks
@@ -31,5 +32,7 @@ std::vector<OperatorObject*>& all_operator_objects();
 OperatorObject* new_operator(vectorcallfunc call, const std::string& name);
 /// The call of an overload's object: every parameter in order, None where it is not given.
 PyObject* call_overload(OperatorObject* overload, PyObject* const* args, Py_ssize_t n);
+/// Lets arguments take over the operator's calls (__torch_function__).
+void offer_calls(OperatorObject* o);
 
 }  // namespace rushlight::python

@@ -13,7 +13,8 @@ std::vector<OperatorObject*>& all_operator_objects() {
 OperatorObject* new_operator(vectorcallfunc call, const std::string& name) {
   auto* o = PyObject_New(OperatorObject, operator_type);
   if (!o) throw PythonError();
-  o->vectorcall = o->call = call;
+  o->plain = call;
+  offer_calls(o);
   o->op = nullptr;
   o->pointwise = nullptr;
   o->inplace = false;

@@ -164,6 +164,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
+        rushlight._C._watch_overrides()
         return Tensor._make_subclass(cls, rushlight.empty(0, device=device, dtype=dtype), requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
@@ -186,6 +187,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> UninitializedBuffer:
+        rushlight._C._watch_overrides()
         made = Tensor._make_subclass(cls, rushlight.empty(0, device=device, dtype=dtype), requires_grad)
         made.persistent = persistent
         made._is_buffer = True

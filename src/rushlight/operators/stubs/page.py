@@ -20,8 +20,8 @@ overloads record (– where there is no derivative, ✓ where the arguments deci
 _POINTWISE = """
 ## pointwise
 
-Declared in `src/rushlight/operators/pointwise.py` and `pointwise_loss.py`: the node's derivative is the formula in the
-operator's docstring.
+Declared in `src/rushlight/operators/pointwise.py`, `pointwise_activation.py` and `pointwise_loss.py`: the node's
+derivative is the formula in the operator's docstring.
 """
 _TABLE = """
 | operator | calls | forms | node | what it gives |
