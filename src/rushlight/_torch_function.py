@@ -240,6 +240,7 @@ def install() -> None:
     }
     for name, value in core.items():
         setattr(_C, name, value)
+    setattr(_C._BatchedTensor, "__torch_function__", disabled)  # noqa: B010  (vmap's own business)
     _C._set_override_dispatch(_dispatch, disabled)
 
 
