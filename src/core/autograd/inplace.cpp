@@ -108,8 +108,10 @@ void check_inplace(Tensor& t, bool records) {
   bool has_grad = t.requires_grad();
   if (!records && !has_grad && !is_view(t)) return;
   if (is_view(t)) {
-    if ((records || has_grad) && t.meta->creation != Creation::Default) fail_creation(t, true);
     Tensor& base = *t.meta->base;
+    bool unfollowed = t.meta->creation == Creation::NoGrad || t.meta->creation == Creation::Inference;
+    bool tangents_only = modes.dual && unfollowed && !has_grad && !base.requires_grad();
+    if ((records || has_grad) && t.meta->creation != Creation::Default && !tangents_only) fail_creation(t, true);
     if (has_grad || base.requires_grad())
       check(!(base.has(RequiresGrad) && base.is_leaf()),
             "a view of a leaf Variable that requires grad is being used in an in-place operation.");

@@ -320,6 +320,8 @@ Ref<Node> give_dual_change(Ref<Node> node, Tensor& t) {
     if (!any_of(tangents)) continue;
     TangentsBelow below(level);
     bool records = modes.grad && (recorded || requires_grad(tangents));
+    for (std::size_t i = 0; i < inputs.size() && records; ++i)
+      if (inputs[i] == &t && tangents[i]) tangents[i] = clone(*tangents[i]);  // which will be written over, too
     TensorList results = transpose_pullback({&out, 1}, tangents, records, [&](TensorRef* cotangents, TensorRef* grads) {
       Lent lent(node.get(), tangents, recorded);
       node->kind->apply(node.get(), cotangents, grads);

@@ -43,7 +43,7 @@ Tensor* find_tangent(const Tensor& t, int level);
 /// Gives `t` a tangent of its shape, in its memory order.
 void set_tangent(Tensor& t, int level, TensorRef tangent);
 void drop_tangents(AutogradMeta& meta) noexcept;
-/// Lets `to`, an alias of `from`, carry the same tangents.
+/// Lets `to`, an alias or a copy of `from`, carry the same tangents.
 void share_tangents(const Tensor& from, Tensor& to);
 
 /// An alias of `t` that carries `tangent`.

@@ -88,6 +88,26 @@ void where(char** args, const std::intptr_t* dims, const std::intptr_t* steps, v
     *reinterpret_cast<T*>(r) = *c ? *reinterpret_cast<T*>(a) : *reinterpret_cast<T*>(b);
 }
 
+/// a b + c d: what the product rule gives.
+template <class T>
+void sum_of_products(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
+  std::intptr_t n = dims[0];
+  bool whole = true;
+  for (int k = 0; k < 5; ++k) whole = whole && steps[k] == sizeof(T);
+  if (whole) {
+    auto *a = reinterpret_cast<const T*>(args[0]), *b = reinterpret_cast<const T*>(args[1]);
+    auto *c = reinterpret_cast<const T*>(args[2]), *d = reinterpret_cast<const T*>(args[3]);
+    auto* r = reinterpret_cast<T*>(args[4]);
+#pragma GCC ivdep
+    for (std::intptr_t i = 0; i < n; ++i) r[i] = a[i] * b[i] + c[i] * d[i];
+    return;
+  }
+  for (std::intptr_t i = 0; i < n; ++i) {
+    auto at = [&](int k) -> T& { return *reinterpret_cast<T*>(args[k] + i * steps[k]); };
+    at(4) = at(0) * at(1) + at(2) * at(3);
+  }
+}
+
 template <class T>
 inline T wrap(T v) {
   return v;
@@ -674,6 +694,12 @@ void add_all(Adder add) {
     (add("where", 3, {{DType::Bool, dtype_of<Ts>, dtype_of<Ts>}, dtype_of<Ts>, &where<Ts>, nullptr}), ...);
   };
   where_loops.template operator()<bool, RUSHLIGHT_REALS, Half, BFloat16, std::complex<float>, std::complex<double>>();
+  auto product_loops = [&]<class... Ts>() {
+    (add("sum_of_products", 4,
+         {{dtype_of<Ts>, dtype_of<Ts>, dtype_of<Ts>, dtype_of<Ts>}, dtype_of<Ts>, &sum_of_products<Ts>, nullptr}),
+     ...);
+  };
+  product_loops.template operator()<RUSHLIGHT_FLOATS>();
 }
 
 }  // namespace

@@ -194,7 +194,12 @@ TensorRef add(const Tensor& a, const Tensor& b) {
 TensorRef old_numbers(const Tensor& t) {
   TensorRef old = copy_of(t);
   if (Node* fn = t.grad_fn()) set_history(*old, fn, t.output_nr);
-  if (modes.dual) share_tangents(t, *old);
+  int seen = modes.dual;
+  for (int level = 0; level < seen; ++level)
+    if (Tensor* tangent = find_tangent(t, level)) {
+      TangentsBelow below(level);
+      set_tangent(*old, level, modes.grad ? clone(*tangent) : TensorRef(tangent));  // the old one will be changed, too
+    }
   return old;
 }
 

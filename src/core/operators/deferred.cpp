@@ -14,8 +14,8 @@ void (*watch_pass)(bool begins) = nullptr;
 namespace {
 
 bool enabled = true;
-constexpr int max_instructions = 64;
-constexpr int max_read = max_operands - 4;  // of one pass: room for a few results that somebody holds
+constexpr std::size_t max_instructions = 64;
+constexpr std::size_t max_read = max_operands - 4;  // of one pass: room for a few results that somebody holds
 
 struct Input {
   Storage* storage = nullptr;  ///< owned; null: a number, or unused
@@ -37,16 +37,16 @@ struct Deferred : Pending {
   const Program* program;
   DType dtype;
   std::int64_t n;
-  int weight;          ///< instructions of it and of what it stands on
-  int operands;        ///< what those read that is not pending: an upper bound
   Arrangement layout;  ///< of the result and of all inputs that are not single
   std::vector<Input> inputs;
+  Deferred* companion = nullptr;                 ///< work to be done in the same pass (defer_together)
   Deferred *before = nullptr, *after = nullptr;  ///< all pending work, for flush_readers
 
   Deferred();
   Deferred(const Deferred&) = delete;
   ~Deferred() {
     unlink();
+    if (companion) companion->companion = nullptr;
     for (auto& in : inputs)
       if (in.storage) {
         --in.storage->readers;
@@ -74,26 +74,56 @@ Deferred::Deferred() : Pending{&materialize_storage, &discard_storage} { link();
 
 Deferred* work_of(const Storage* s) { return static_cast<Deferred*>(s->pending); }
 
-/// The pending work behind `last`, in the order of computation.
-void collect(Deferred* last, std::vector<Deferred*>& order) {
-  for (auto& in : last->inputs)
+void collect(Deferred* last, std::vector<Deferred*>& order);
+
+/// The pending work behind the inputs, in the order of computation.
+void collect_inputs(const std::vector<Input>& inputs, std::vector<Deferred*>& order) {
+  for (auto& in : inputs)
     if (in.storage && in.storage->deferred()) collect(work_of(in.storage), order);
-  if (std::find(order.begin(), order.end(), last) == order.end()) order.push_back(last);
 }
+
+/// The same, and `last` itself.
+void collect(Deferred* last, std::vector<Deferred*>& order) {
+  if (std::find(order.begin(), order.end(), last) != order.end()) return;
+  collect_inputs(last->inputs, order);
+  order.push_back(last);
+}
+
+/// What a pass over several pieces of work would have to do.
+struct Extent {
+  std::size_t instructions = 0;
+  std::vector<const Input*> read;  ///< what is read from memory, and numbers
+
+  void add(const Program& program, const std::vector<Input>& inputs) {
+    instructions += program.code.size();
+    for (auto& in : inputs) {
+      if (!in.used || (in.storage && in.storage->deferred())) continue;
+      auto same = [&](const Input* other) { return *other == in; };
+      if (read.size() <= max_read && std::none_of(read.begin(), read.end(), same)) read.push_back(&in);
+    }
+  }
+  bool fits() const { return instructions <= max_instructions && read.size() <= max_read; }
+};
 
 /// A fused pass: what it reads, what it writes, and the program between.
 class Fusion {
  public:
-  explicit Fusion(Deferred* last) { collect(last, order_); }
+  explicit Fusion(Deferred* last, Deferred* companion = nullptr) : last_(last), companion_(companion) {
+    if (companion) collect(companion, order_);
+    collect(last, order_);
+  }
 
-  /// Gives up where there would be too many operands.
+  /// Gives up where there would be too many operands or instructions.
   bool plan() {
+    Extent extent;
+    for (auto* d : order_) extent.add(*d->program, d->inputs);
+    if (extent.instructions > max_instructions) return false;
     for (auto* d : order_) {
       for (auto& in : d->inputs) key_.push_back(place(in));
       key_.push_back(std::int64_t(reinterpret_cast<std::intptr_t>(d->program)));
     }
     for (std::size_t i = 0; i < order_.size(); ++i)
-      if (i + 1 == order_.size() || held_elsewhere(order_[i])) {
+      if (order_[i] == last_ || order_[i] == companion_ || held_elsewhere(order_[i])) {
         outputs_.push_back(i);
         key_.push_back(-1 - std::int64_t(i));
       }
@@ -103,8 +133,7 @@ class Fusion {
 
   void run() {
     Kernel& kernel = kernel_for();
-    Deferred* last = order_.back();
-    DType d = last->dtype;
+    DType d = last_->dtype;
     std::int64_t item = item_size(d);
     char* address[max_operands];
     std::int64_t steps[max_operands];
@@ -130,7 +159,7 @@ class Fusion {
       steps[k++] = item;
     }
     ++deferral_stats.passes;
-    run_kernel_flat(kernel, last->n, address, steps, true);
+    run_kernel_flat(kernel, last_->n, address, steps, true);
     std::vector<std::unique_ptr<Deferred>> finished;
     for (auto& s : done) {
       finished.emplace_back(work_of(s.get()));
@@ -196,6 +225,7 @@ class Fusion {
     return compile(p, in.data(), ~0u, d, out.data(), "a fused chain");
   }
 
+  Deferred *last_, *companion_;
   std::vector<Deferred*> order_;
   std::vector<const Input*> externals_;
   std::vector<std::size_t> outputs_;
@@ -205,14 +235,15 @@ class Fusion {
 void materialize_storage(Storage* s) {
   Ref<Storage> alive(s);
   Deferred* last = work_of(s);
-  {
-    Fusion fusion(last);
+  for (Deferred* companion : {last->companion, static_cast<Deferred*>(nullptr)}) {
+    Fusion fusion(last, companion);
     if (fusion.plan()) {
       if (watch_pass) watch_pass(true);
       fusion.run();
       if (watch_pass) watch_pass(false);
       return;
     }
+    if (!companion) break;
   }
   for (auto& in : last->inputs)  // too wide for one pass: what it stands on first
     if (in.storage) in.storage->read_laid();
@@ -253,18 +284,15 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
     for (int k = 0; k < instruction.n_in; ++k)
       if (instruction.in[k] < n) used[instruction.in[k]] = true;
   if (program.code.empty()) return nullptr;
-  int weight = int(program.code.size()), operands = 0, own_operands = 0;
   Arrangement layout;
   bool first = true;
   for (int i = 0; i < n; ++i) {
     Input& to = inputs[std::size_t(i)];
     to.used = used[std::size_t(i)];
     if (!to.used) continue;
-    ++own_operands;
     const Tensor* t = in[i].tensor;
     if (!t) {
       to.number = in[i].number;
-      ++operands;
       continue;
     }
     if (!shareable(*t, d)) return nullptr;
@@ -288,29 +316,22 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
     Deferred* behind = t->storage->deferred() ? work_of(t->storage) : nullptr;
     if (behind && (single || to.offset != 0 || behind->n != like.numel || behind->dtype != d)) {
       single ? t->storage->read() : t->storage->read_laid();  // now: every pending input is whole
-      behind = nullptr;
-    }
-    if (behind) {
-      weight += behind->weight;
-      operands += behind->operands;
-    } else {
-      ++operands;
     }
   }
-  if (weight > max_instructions || operands > max_read) {  // the chain is computed so far, and another begins
+  std::vector<Deferred*> order;
+  collect_inputs(inputs, order);
+  Extent extent;
+  extent.add(program, inputs);
+  for (auto* before : order) extent.add(*before->program, before->inputs);
+  if (!extent.fits())  // the chain is computed so far, and another begins
     for (auto& input : inputs)
       if (input.storage) input.storage->read_laid();
-    weight = int(program.code.size());
-    operands = own_operands;
-  }
   for (auto& input : inputs)  // a single element of the same storage has been read
     if (input.storage && !input.single && input.storage->layout != layout) return nullptr;
   auto work = std::make_unique<Deferred>();
   work->program = &program;
   work->dtype = d;
   work->n = like.numel;
-  work->weight = weight;
-  work->operands = operands;
   work->layout = layout;
   for (auto& input : inputs)
     if (input.storage) {
@@ -324,6 +345,14 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
   storage->pending = work.release();
   ++deferral_stats.deferred;
   return make_tensor(std::move(storage), d, like.sizes(), contiguous_strides(like.sizes()), 0);
+}
+
+void defer_together(const Tensor& a, const Tensor& b) {
+  if (!a.storage->deferred() || !b.storage->deferred() || a.storage->layout != b.storage->layout) return;
+  Deferred *one = work_of(a.storage), *other = work_of(b.storage);
+  if (one->companion || other->companion || one->n != other->n || one->dtype != other->dtype) return;
+  one->companion = other;
+  other->companion = one;
 }
 
 }  // namespace rushlight

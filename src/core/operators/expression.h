@@ -34,8 +34,22 @@ class Flattener {
     return slots[e.output];
   }
 
-  /// Puts constants behind inputs and results behind constants.
+  /// The sum of two terms that nothing else reads; of two products in one step.
+  std::uint16_t sum(std::uint16_t a, std::uint16_t b) {
+    static Loop &plus = loop("add"), &products = loop("sum_of_products"), &times = loop("mul");
+    auto is_product = [&](std::uint16_t s) { return s >= result_base && pending_[s - result_base].loop == &times; };
+    if (is_product(a) && is_product(b)) {
+      const Instruction &x = pending_[a - result_base], &y = pending_[b - result_base];
+      pending_.push_back({&products, 4, {x.in[0], x.in[1], y.in[0], y.in[1]}});
+    } else {
+      pending_.push_back({&plus, 2, {a, b}});
+    }
+    return std::uint16_t(result_base + pending_.size() - 1);
+  }
+
+  /// Drops what the output does not need; puts constants behind inputs and results behind constants.
   void finish(std::uint16_t output) {
+    drop_unused(output);
     auto place = [&](std::uint16_t s) {
       if (s >= result_base) return std::uint16_t(s - result_base + program_.first_result());
       if (s >= constant_base) return std::uint16_t(s - constant_base + program_.n_inputs);
@@ -48,6 +62,27 @@ class Flattener {
   }
 
  private:
+  void drop_unused(std::uint16_t& output) {
+    std::vector<bool> used(pending_.size());
+    auto use = [&](std::uint16_t s) {
+      if (s >= result_base) used[s - result_base] = true;
+    };
+    use(output);
+    for (std::size_t i = pending_.size(); i-- > 0;)
+      for (int k = 0; used[i] && k < pending_[i].n_in; ++k) use(pending_[i].in[k]);
+    std::vector<Instruction> kept;
+    std::vector<std::uint16_t> moved;
+    auto move = [&](std::uint16_t s) { return s >= result_base ? moved[s - result_base] : s; };
+    for (std::size_t i = 0; i < pending_.size(); ++i) {
+      moved.push_back(std::uint16_t(result_base + kept.size()));
+      if (!used[i]) continue;
+      for (int k = 0; k < pending_[i].n_in; ++k) pending_[i].in[k] = move(pending_[i].in[k]);
+      kept.push_back(pending_[i]);
+    }
+    pending_ = std::move(kept);
+    output = move(output);
+  }
+
   static constexpr std::uint16_t constant_base = 0x4000, result_base = 0x8000;
   Program& program_;
   std::vector<Instruction> pending_;

@@ -578,13 +578,17 @@ PointwiseOp& define_pointwise(std::string name, int n_in) {
   return *slot;
 }
 
-int saved_slot(const Node* node, std::string_view name) {
-  if (node->kind->apply != &pointwise_apply) return -1;
+SavedOperand saved_operand(const Node* node, std::string_view name) {
+  SavedOperand found;
+  if (node->kind->apply != &pointwise_apply) return found;
   auto& self = *static_cast<const PointwiseNode*>(node);
-  if (name == "result") return self.slot[self.n_in];
-  for (int i = 0; i < self.n_in; ++i)
-    if (name == (i == 0 ? "self" : self.op->params[i])) return self.slot[i];
-  return -1;
+  if (name == "result") found.slot = self.slot[self.n_in];
+  for (int i = 0; i < self.n_in; ++i) {
+    if (name != (i == 0 ? "self" : self.op->params[i])) continue;
+    found.slot = self.slot[i];
+    if (self.is_number[i]) found.number = self.numbers[i];
+  }
+  return found;
 }
 
 Kernel* fast_kernel(PointwiseOp& op, DType d) {

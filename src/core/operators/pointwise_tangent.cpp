@@ -78,7 +78,6 @@ const Program& tangent_program(const Carried& c) {
   auto p = std::make_unique<Program>();
   p->n_inputs = c.slots();
   Flattener flat(*p);
-  static PointwiseOp& plus = pointwise_op("add");
   std::uint16_t sum = 0;
   bool first = true;
   for (int i = 0; i < op.n_in; ++i) {
@@ -86,8 +85,8 @@ const Program& tangent_program(const Carried& c) {
     std::uint16_t slots[6];
     for (int j = 0; j <= op.n_in; ++j) slots[j] = std::uint16_t(j);
     slots[op.n_in + 1] = std::uint16_t(op.n_in + 1 + i);
-    std::uint16_t terms[2] = {sum, flat.add(op.derivatives[i], slots)};
-    sum = first ? terms[1] : flat.add(plus, terms);
+    std::uint16_t term = flat.add(op.derivatives[i], slots);
+    sum = first ? term : flat.sum(sum, term);
     first = false;
   }
   flat.finish(sum);
@@ -243,8 +242,10 @@ TensorRef tangent_of(const Carried& c) {
   }
   result = cast(*result, c.out.dtype);
   if (!same_sizes(*result, c.out)) result = expand(*result, c.out.sizes());
+  static PointwiseOp& same = pointwise_op("positive");  // which may stay pending, unlike a clone
   for (auto& t : c.tangents)
-    if (t && t->storage == result->storage) return clone(*result);
+    if (t && t->storage == result->storage) result = pointwise(same, {Operand(result)});
+  defer_together(c.out, *result);
   return result;
 }
 

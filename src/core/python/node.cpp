@@ -1,5 +1,7 @@
 // Graph nodes as Python sees them.
+#include <cctype>
 #include <cstring>
+#include <map>
 
 #include "python/hook.h"
 #include "python/place.h"
@@ -142,15 +144,57 @@ PyObject* location(PyObject* self, void*) {
   return guarded([&] { return place_text(object_of(node->extra->trace), diagnosis.anomaly); });
 }
 
+/// The operator of which a node is the derivative, by its name: LogSoftmaxBackward0 is log_softmax's.
+const Operator* operator_of_node(const Node* node) {
+  static const auto* operators = [] {
+    auto* made = new std::map<std::string, const Operator*>;
+    for (const Operator* op : all_operators()) {
+      std::string compact;
+      for (char c : op->name)
+        if (c != '_') compact += c;
+      made->emplace(compact, op);
+    }
+    return made;
+  }();
+  std::string name = operation_of(node);
+  for (char& c : name) c = char(std::tolower(c));
+  auto it = operators->find(name);
+  return it == operators->end() ? nullptr : it->second;
+}
+
+/// Which saved tensor of a node of the registry goes by that name: an input by its parameter's, an output by `result`.
+int registry_slot(const Node* node, std::string_view name) {
+  auto find = [&](auto fits) {
+    for (int i = 0; i < node->n_saved; ++i)
+      if (fits(node->saved[i])) return i;
+    return -1;
+  };
+  if (name == "result") return find([](const SavedTensor& s) { return s.output == 0; });
+  const Operator* op = operator_of_node(node);
+  if (!op) return -1;
+  auto& overload = op->overloads[0];
+  for (std::size_t i = 0; i < overload.fields.size(); ++i)
+    if (overload.fields[i] == name) return find([&](const SavedTensor& s) { return s.output == int(i); });
+  int input = 0;
+  for (auto& p : overload.params) {
+    if (p.type != ArgType::Tensor) continue;
+    if (p.name == name && input < node->n_edges) return find([&](const SavedTensor& s) { return s.input == input; });
+    ++input;
+  }
+  return -1;
+}
+
 /// _saved_self, _saved_other, _saved_result, ... of nodes that know the names of what they keep.
 PyObject* get_attribute(PyObject* self, PyObject* attribute) {
   if (PyObject* found = PyObject_GenericGetAttr(self, attribute)) return found;
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
   const char* text = PyUnicode_AsUTF8(attribute);
   if (!text || std::strncmp(text, "_saved_", 7) != 0) return nullptr;
-  int slot = saved_slot(node_of(self), text + 7);
-  if (slot < 0) return nullptr;
+  SavedOperand saved = saved_operand(node_of(self), text + 7);
+  int slot = saved.slot >= 0 ? saved.slot : registry_slot(node_of(self), text + 7);
+  if (slot < 0 && !saved.number) return nullptr;
   PyErr_Clear();
+  if (slot < 0) return number_to_python(*saved.number);
   return guarded([&] {
     Node* node = node_of(self);
     if (node->released) fail_released(node);

@@ -7,6 +7,7 @@ import rushlight
 from rushlight import Tensor
 
 from . import _finite_difference as finite_difference
+from . import forward_ad
 from ._gradcheck_rules import batched_failure, compare_batched
 from .functional import _units
 from .gradcheck import GradcheckError, Subject, mismatch, total, unit_vector
@@ -14,12 +15,6 @@ from .gradcheck import GradcheckError, Subject, mismatch, total, unit_vector
 
 def check(subject: Subject, check_undefined_grad: bool, check_batched: bool) -> None:
     """Compare tangents with finite differences; see ``gradcheck`` for the options."""
-    try:
-        from . import forward_ad  # noqa: F401
-    except ImportError as error:
-        raise NotImplementedError(
-            "check_forward_ad=True needs rushlight.autograd.forward_ad, which this build does not have"
-        ) from error
     for i in subject.sources:
         if subject.fast_mode:
             _check_projections(subject, i)
@@ -64,16 +59,16 @@ def _check_projections(subject: Subject, i: int) -> None:
     source = subject.inputs[i]
     u = unit_vector(source.detach(), i)
     slopes = finite_difference.directional(subject.func, subject.inputs, i, u, subject.roots, subject.eps)
-    for j, n, tangent in zip(subject.roots, slopes, tangents(subject, {i: u}), strict=True):
+    for at, (j, n, tangent) in enumerate(zip(subject.roots, slopes, tangents(subject, {i: u}), strict=True)):
         a = tangent.reshape(-1)
         if not rushlight.allclose(a, n.to(a.dtype), subject.rtol, subject.atol * total(u)):
-            raise GradcheckError(mismatch(a, n, j, i, mode="computed with forward mode "))
+            numerical = finite_difference.jacobian(subject.func, subject.inputs, i, subject.roots, subject.eps)
+            whole = subject.in_slow_mode(_jacobians(subject, i, 1.0)[at], next(iter(numerical))[at])
+            raise GradcheckError(mismatch(a, n, j, i, mode="computed with forward mode ") + "\n" + whole)
 
 
 def tangents(subject: Subject, given: dict[int, Tensor]) -> list[Tensor]:
     """Tangents of the roots for tangents of some inputs; zeros where there is none."""
-    from . import forward_ad
-
     with forward_ad.dual_level():
         duals = [
             forward_ad.make_dual(arg.detach(), given[i]) if i in given else arg for i, arg in enumerate(subject.inputs)

@@ -42,8 +42,9 @@ def enter_dual_level() -> int:
     global _current_level
     if _C._tangent_levels():
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _current_level = _C._enter_tangent_level()
-    return _current_level
+    level: int = _C._enter_tangent_level()
+    _current_level = level
+    return level
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
@@ -104,7 +105,7 @@ class dual_level(_DecoratorContextManager):
         tangent = forward_ad.unpack_dual(f(forward_ad.make_dual(x, t))).tangent
     """
 
-    def __enter__(self) -> int:
+    def __enter__(self) -> int:  # type: ignore[override]
         return enter_dual_level()
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:

@@ -348,7 +348,7 @@ def mismatch(analytical: Any, numerical: Any, j: int, i: int, prefix: str = "", 
         f"{prefix}Jacobian {mode}mismatch for output {j} with respect to input {i},\nnumerical:{numerical}\n"
         f"analytical:{analytical}\n"
     )
-    if isinstance(analytical, Tensor) and analytical.numel() > 1:
+    if isinstance(analytical, Tensor) and analytical.dim() == 2 and analytical.numel() > 1:
         a, n = promoted(analytical, numerical)
         worst = int((a - n).abs().nan_to_num(float("inf")).argmax())
         row, column = divmod(worst, analytical.shape[1])

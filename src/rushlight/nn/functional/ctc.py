@@ -215,6 +215,12 @@ class _ConnectionistLoss(rushlight.autograd.Function):
         (log_probs,) = ctx.saved_tensors
         return _ConnectionistGradient.apply(log_probs, grad, *ctx.found), None, None, None, None, None
 
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *others: None) -> Tensor:
+        (log_probs,) = ctx.saved_tensors
+        each = rushlight.ones(tangent.shape[1], dtype=tangent.dtype)
+        return (_ConnectionistGradient.apply(log_probs, each, *ctx.found) * tangent).sum((0, 2))
+
 
 class _ConnectionistGradient(rushlight.autograd.Function):
     """The gradient of the losses, a function of its own so that asking for its derivative is an error, not a zero."""
