@@ -219,7 +219,8 @@ class _ConnectionistLoss(rushlight.autograd.Function):
     def jvp(ctx: Any, tangent: Tensor, *others: None) -> Tensor:
         (log_probs,) = ctx.saved_tensors
         each = rushlight.ones(tangent.shape[1], dtype=tangent.dtype)
-        return (_ConnectionistGradient.apply(log_probs, each, *ctx.found) * tangent).sum((0, 2))
+        slope: Tensor = _ConnectionistGradient.apply(log_probs, each, *ctx.found) * tangent
+        return slope.sum((0, 2))
 
 
 class _ConnectionistGradient(rushlight.autograd.Function):
