@@ -230,14 +230,14 @@ std::unique_ptr<Kernel> compile(const Program& program, const DType* inputs, uns
 }
 
 /// Fetches the operands' next block while this one is worked on: a long program leaves memory idle otherwise.
-void Kernel::prefetch(char* const* operands, const std::int64_t* operand_steps, std::int64_t at) const {
+static void prefetch(const Kernel& kernel, char* const* operands, const std::int64_t* steps, std::int64_t at) {
   constexpr std::int64_t line = 64;
-  for (int k = 0; k < n_inputs + n_outputs; ++k) {
-    std::int64_t step = operand_steps[k];
+  for (int k = 0; k < kernel.n_inputs + kernel.n_outputs; ++k) {
+    std::int64_t step = steps[k];
     if (step <= 0 || step > 16) continue;  // one number, or elements far apart
     const char* from = operands[k] + at * step;
-    for (std::int64_t byte = 0; byte < block * step; byte += line) {
-      if (k < n_inputs)
+    for (std::int64_t byte = 0; byte < kernel.block * step; byte += line) {
+      if (k < kernel.n_inputs)
         __builtin_prefetch(from + byte, 0, 2);
       else
         __builtin_prefetch(from + byte, 1, 2);
@@ -260,7 +260,7 @@ void Kernel::run_line(char* const* operands, const std::int64_t* operand_steps, 
   }
   for (std::int64_t at = 0; at < n; at += block) {
     std::intptr_t count = std::min(block, n - at);
-    if (n - at > 2 * block) prefetch(operands, operand_steps, at + block);
+    if (n - at > 2 * block) prefetch(*this, operands, operand_steps, at + block);
     for (auto& step : steps) {
       char* args[5];
       std::intptr_t steps_[5];

@@ -55,7 +55,6 @@ struct Kernel {
 
   /// Runs over n elements: pointers to inputs then outputs, and their byte steps.
   void run_line(char* const* operands, const std::int64_t* steps_, std::int64_t n, std::byte* scratch) const;
-  void prefetch(char* const* operands, const std::int64_t* steps_, std::int64_t at) const;
 };
 
 constexpr std::size_t scratch_bytes = 64 * 1024;

@@ -1,6 +1,8 @@
 // What a pointwise expression becomes: a program of loops, or operators applied one by one.
 #pragma once
 
+#include <optional>
+
 #include "operators/pointwise.h"
 
 namespace rushlight {
@@ -97,6 +99,9 @@ struct Slot {
 
 /// Interprets an expression over tensors and numbers, each call recorded.
 TensorRef interpret(const Expression& e, std::vector<Slot> slots, DType dtype);
+
+/// The number that Python calls `_saved_<name>` of a pointwise node (exponent): an operand that is no tensor.
+std::optional<Scalar> saved_number(const Node* node, std::string_view name);
 
 /// The tangents of `out = op(in)`, of the levels to be seen.
 void carry_tangents(PointwiseOp& op, const Operand* in, DType compute, Tensor& out);

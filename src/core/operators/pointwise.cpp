@@ -578,17 +578,29 @@ PointwiseOp& define_pointwise(std::string name, int n_in) {
   return *slot;
 }
 
-SavedOperand saved_operand(const Node* node, std::string_view name) {
-  SavedOperand found;
-  if (node->kind->apply != &pointwise_apply) return found;
+namespace {
+/// Which operand of a pointwise node goes by that name (n_in: the result), or -1.
+int named_operand(const PointwiseNode& node, std::string_view name) {
+  if (name == "result") return node.n_in;
+  for (int i = 0; i < node.n_in; ++i)
+    if (name == (i == 0 ? "self" : node.op->params[i])) return i;
+  return -1;
+}
+}  // namespace
+
+int saved_slot(const Node* node, std::string_view name) {
+  if (node->kind->apply != &pointwise_apply) return -1;
   auto& self = *static_cast<const PointwiseNode*>(node);
-  if (name == "result") found.slot = self.slot[self.n_in];
-  for (int i = 0; i < self.n_in; ++i) {
-    if (name != (i == 0 ? "self" : self.op->params[i])) continue;
-    found.slot = self.slot[i];
-    if (self.is_number[i]) found.number = self.numbers[i];
-  }
-  return found;
+  int i = named_operand(self, name);
+  return i < 0 ? -1 : self.slot[i];
+}
+
+std::optional<Scalar> saved_number(const Node* node, std::string_view name) {
+  if (node->kind->apply != &pointwise_apply) return std::nullopt;
+  auto& self = *static_cast<const PointwiseNode*>(node);
+  int i = named_operand(self, name);
+  if (i < 0 || i == self.n_in || !self.is_number[i]) return std::nullopt;
+  return self.numbers[i];
 }
 
 Kernel* fast_kernel(PointwiseOp& op, DType d) {

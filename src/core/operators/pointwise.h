@@ -7,7 +7,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -110,12 +109,8 @@ TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out = nullptr);
 /// Applies it and writes the result over `self` (usually in[0]), with checks, version and history.
 void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const char* operation);
 
-/// What Python calls `_saved_<name>` of a pointwise node (self, other, exponent, result): a saved tensor or a number.
-struct SavedOperand {
-  int slot = -1;
-  std::optional<Scalar> number;
-};
-SavedOperand saved_operand(const Node* node, std::string_view name);
+/// Which saved tensor of a pointwise node Python calls `_saved_<name>` (self, other, result), or -1.
+int saved_slot(const Node* node, std::string_view name);
 
 /// The kernel for inputs that are all of type `d`, or null where the operator's rule computes in another type.
 Kernel* fast_kernel(PointwiseOp& op, DType d);

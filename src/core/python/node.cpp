@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 
+#include "operators/expression.h"
 #include "python/hook.h"
 #include "python/place.h"
 #include "python/python.h"
@@ -190,11 +191,12 @@ PyObject* get_attribute(PyObject* self, PyObject* attribute) {
   if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
   const char* text = PyUnicode_AsUTF8(attribute);
   if (!text || std::strncmp(text, "_saved_", 7) != 0) return nullptr;
-  SavedOperand saved = saved_operand(node_of(self), text + 7);
-  int slot = saved.slot >= 0 ? saved.slot : registry_slot(node_of(self), text + 7);
-  if (slot < 0 && !saved.number) return nullptr;
+  int slot = saved_slot(node_of(self), text + 7);
+  if (slot < 0) slot = registry_slot(node_of(self), text + 7);
+  std::optional<Scalar> number = slot < 0 ? saved_number(node_of(self), text + 7) : std::nullopt;
+  if (slot < 0 && !number) return nullptr;
   PyErr_Clear();
-  if (slot < 0) return number_to_python(*saved.number);
+  if (number) return number_to_python(*number);
   return guarded([&] {
     Node* node = node_of(self);
     if (node->released) fail_released(node);
