@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "autograd/tangent.h"
 #include "operators/finite.h"
 #include "operators/operators.h"
 
@@ -405,13 +406,15 @@ TensorList run_backward(std::vector<GraphPoint> roots, TensorList grads, const B
     const BackwardOptions& options;
     int total_depth;
     Modes modes;
+    TangentLevels* levels;
     TensorList result;
-  } call{roots, grads, options, total_depth, modes, {}};
+  } call{roots, grads, options, total_depth, modes, modes.dual ? tangent_levels() : nullptr, {}};
   run_on_fresh_stack(
       [](void* p) {
         auto& c = *static_cast<Call*>(p);
         total_depth = c.total_depth;
         modes = c.modes;
+        take_tangent_levels(c.levels);
         c.result = run_here(c.roots, c.grads, c.options);
       },
       &call);

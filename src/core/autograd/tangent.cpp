@@ -4,10 +4,15 @@
 #include "operators/operators.h"
 
 namespace rushlight {
+
+struct TangentLevels {
+  Tangent* first[max_tangent_levels] = {};            ///< a level's tangents
+  std::uint8_t seen_before[max_tangent_levels] = {};  ///< modes.dual when the level was opened
+};
+
 namespace {
 
-thread_local Tangent* tangents_of_level[max_tangent_levels] = {};
-thread_local std::uint8_t seen_before[max_tangent_levels] = {};  // modes.dual when the level was opened
+thread_local TangentLevels* open_levels = nullptr;  // made when first needed; tangents may outlive the thread
 
 void unlink_level(Tangent* t) noexcept {
   *t->link = t->after;
@@ -22,7 +27,7 @@ Tangent* entry(const AutogradMeta& meta, int level) {
 
 void set_entry(AutogradMeta& meta, int level, TensorRef value) {
   if (Tangent* at = entry(meta, level)) return drop(std::exchange(at->value, value.detach()));
-  Tangent*& head = tangents_of_level[level];
+  Tangent*& head = tangent_levels()->first[level];
   auto* made = new Tangent{value.detach(), meta.tangents, head, &head, &meta, level};
   if (head) head->link = &made->after;
   head = made;
@@ -155,10 +160,16 @@ void write_tangent(Tensor& t, int level, TensorRef value) {
 
 }  // namespace
 
+TangentLevels* tangent_levels() {
+  if (!open_levels) open_levels = new TangentLevels;
+  return open_levels;
+}
+void take_tangent_levels(TangentLevels* levels) { open_levels = levels; }
+
 int enter_tangent_level() {
   int level = modes.levels;
   check(level < max_tangent_levels, "more than ", max_tangent_levels, " levels of forward mode are open");
-  seen_before[level] = modes.dual;
+  tangent_levels()->seen_before[level] = modes.dual;
   ++modes.levels;
   modes.see();
   return level;
@@ -169,8 +180,9 @@ void exit_tangent_level(int level) {
         "Trying to exit a forward AD level that was not the last one that was created. This is not supported.");
   --modes.levels;
   modes.see();
-  modes.dual = std::min(modes.dual, seen_before[level]);
-  while (Tangent* t = tangents_of_level[level]) {
+  TangentLevels& levels = *tangent_levels();
+  modes.dual = std::min(modes.dual, levels.seen_before[level]);
+  while (Tangent* t = levels.first[level]) {
     unlink_level(t);
     Tangent** at = &t->owner->tangents;
     while (*at != t) at = &(*at)->next;

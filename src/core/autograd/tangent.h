@@ -35,6 +35,10 @@ struct Tangent {
 int enter_tangent_level();
 /// Closes the innermost level, which has to be that one.
 void exit_tangent_level(int level);
+/// The levels that are open on this thread; a thread that works for this one takes them over.
+struct TangentLevels;
+TangentLevels* tangent_levels();
+void take_tangent_levels(TangentLevels* levels);
 /// Turns forward mode off and on for this thread; gives the former state.
 bool set_forward_enabled(bool on);
 
