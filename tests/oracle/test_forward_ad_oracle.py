@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_autograd_oracle import STEPS, plain, result_of
 
 import rushlight
-from test_autograd_oracle import STEPS, plain, result_of
 
 torch = pytest.importorskip("torch", reason="the oracle is installed by .ci/run only")
 pytestmark = pytest.mark.oracle

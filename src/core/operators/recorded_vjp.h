@@ -28,8 +28,10 @@ void recorded_vjp(Vjp& v, TensorList inputs, Forward&& forward) {
     Edge edge = gradient_edge(t);
     return GraphPoint{Ref<Node>::adopt(edge.node), edge.output};
   };
-  BackwardOptions options{true, true, false, {}};
+  bool records = modes.grad;
+  BackwardOptions options{records, records, false, {}};
   std::vector<int> wanted;
+<<<<<<< HEAD
   for (int i = 0; i < int(inputs.size()); ++i) {
     if (!inputs[std::size_t(i)] || !v.needs(i)) continue;
     auto& input = inputs[std::size_t(i)];
@@ -38,11 +40,26 @@ void recorded_vjp(Vjp& v, TensorList inputs, Forward&& forward) {
     wanted.push_back(i);
   }
   TensorList outputs = forward(inputs), grads;
+=======
+  TensorList grads;
+>>>>>>> d29aee7 (Let the derivative that is recorded anew serve forward mode)
   std::vector<GraphPoint> roots;
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i] || !v.grad(int(i)) || !outputs[i]->requires_grad()) continue;
-    roots.push_back(point(*outputs[i]));
-    grads.push_back(v.grad(int(i)));
+  {
+    GradScope on(true);
+    for (int i = 0; i < int(inputs.size()); ++i) {
+      if (!inputs[std::size_t(i)] || !v.needs(i)) continue;
+      auto& input = inputs[std::size_t(i)];
+      input = alias_view(*input);
+      if (!input->requires_grad()) input->set(RequiresGrad, true);  // a tangent wants its derivative
+      options.inputs.push_back(point(*input));
+      wanted.push_back(i);
+    }
+    TensorList outputs = forward(inputs);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i] || !v.grad(int(i)) || !outputs[i]->requires_grad()) continue;
+      roots.push_back(point(*outputs[i]));
+      grads.push_back(v.grad(int(i)));
+    }
   }
   if (roots.empty()) return;
   TensorList found = run_backward(std::move(roots), std::move(grads), options);

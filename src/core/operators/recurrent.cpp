@@ -217,7 +217,7 @@ void set_gradients(Vjp& v, const Layer& l, const TensorList& in, const TensorRef
 void vjp(Vjp& v, const Layer& l) {
   TensorList in;
   for (int i = 0; i < input_count; ++i) in.push_back(v.saved(i));
-  if (grad_enabled()) return recorded_vjp(v, in, [&](const TensorList& inputs) { return composed(l, inputs); });
+  if (differentiates()) return recorded_vjp(v, in, [&](const TensorList& inputs) { return composed(l, inputs); });
   Workspace space{v.saved(input_count + 1), v.saved(input_count + 2), v.saved(input_count + 3)};
   TensorRef y = v.saved(input_count);
   visit_native(in[X]->dtype, [&]<class T>() { set_gradients<T>(v, l, in, y, space); });
