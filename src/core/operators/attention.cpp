@@ -167,7 +167,7 @@ void set_gradients(Vjp& v, Operands& in, const Options& o) {
 
 void vjp(Vjp& v, const Options& o) {
   TensorRef mask = v.saved(5);
-  if (grad_enabled())
+  if (differentiates())
     return recorded_vjp(v, {v.saved(0), v.saved(1), v.saved(2)},
                         [&](const TensorList& in) { return TensorList{composed(in[0], in[1], in[2], mask, o)}; });
   Operands in(*v.saved(0), *v.saved(1), *v.saved(2), mask);
@@ -197,7 +197,7 @@ TensorRef fused(const Tensor& q, const Tensor& k, const Tensor& v, const TensorR
 
 bool fits_kernel(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* mask, const Options& o) {
   if ((q.dtype != DType::Float32 && q.dtype != DType::Float64) || o.dropout != 0) return false;
-  if (mask && ((grad_enabled() && mask->requires_grad()) || mask->ndim > q.ndim)) return false;
+  if (mask && (needs_record(*mask) || mask->ndim > q.ndim)) return false;
   if (k.ndim != q.ndim || v.ndim != q.ndim || !q.numel || !k.numel || !v.numel) return false;
   int n = q.ndim;
   bool same_heads = n == 2 || k.size(n - 3) == v.size(n - 3);  // fewer than of q: grouped, as the checks saw to

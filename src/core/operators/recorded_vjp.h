@@ -31,26 +31,14 @@ void recorded_vjp(Vjp& v, TensorList inputs, Forward&& forward) {
   bool records = modes.grad;
   BackwardOptions options{records, records, false, {}};
   std::vector<int> wanted;
-<<<<<<< HEAD
-  for (int i = 0; i < int(inputs.size()); ++i) {
-    if (!inputs[std::size_t(i)] || !v.needs(i)) continue;
-    auto& input = inputs[std::size_t(i)];
-    input = own_variable(*input);
-    options.inputs.push_back(point(*input));
-    wanted.push_back(i);
-  }
-  TensorList outputs = forward(inputs), grads;
-=======
   TensorList grads;
->>>>>>> d29aee7 (Let the derivative that is recorded anew serve forward mode)
   std::vector<GraphPoint> roots;
   {
     GradScope on(true);
     for (int i = 0; i < int(inputs.size()); ++i) {
       if (!inputs[std::size_t(i)] || !v.needs(i)) continue;
       auto& input = inputs[std::size_t(i)];
-      input = alias_view(*input);
-      if (!input->requires_grad()) input->set(RequiresGrad, true);  // a tangent wants its derivative
+      input = own_variable(*input);
       options.inputs.push_back(point(*input));
       wanted.push_back(i);
     }
