@@ -109,8 +109,7 @@ void check_inplace(Tensor& t, bool records) {
   if (!records && !has_grad && !is_view(t)) return;
   if (is_view(t)) {
     Tensor& base = *t.meta->base;
-    bool unfollowed = t.meta->creation == Creation::NoGrad || t.meta->creation == Creation::Inference;
-    bool tangents_only = modes.dual && unfollowed && !has_grad && !base.requires_grad();
+    bool tangents_only = modes.dual && !has_grad && !base.requires_grad();
     if ((records || has_grad) && t.meta->creation != Creation::Default && !tangents_only) fail_creation(t, true);
     if (has_grad || base.requires_grad())
       check(!(base.has(RequiresGrad) && base.is_leaf()),
