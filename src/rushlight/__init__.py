@@ -137,6 +137,7 @@ _ELSEWHERE = {
     "save": "rushlight.serialization",
     "load": "rushlight.serialization",
     "compile": "rushlight.compiler",
+    "pointwise": "rushlight.operators.fused",
     "vmap": "rushlight.func",
 }
 __getattr__, __dir__ = lazy_module(__name__, submodules=_SUBMODULES, names=_ELSEWHERE)

@@ -50,7 +50,7 @@ def _node_name(name: str) -> str:
 
 def pointwise(
     name: str,
-    body: Rule | None = None,
+    body: Rule | trace.Traced | None = None,
     *,
     loop: str | Any | None = None,
     derivative: Rules | None = None,
@@ -67,19 +67,19 @@ def pointwise(
     """Declare the operator ``name`` and return the callable object.
 
     ``loop`` names a loop of the core, or is a NumPy ufunc whose loops are taken; ``body`` is an expression of operators
-    declared before. ``derivative`` (per input, ``f(*inputs, result)``) is multiplied by the gradient; ``vjp`` (per
-    input, ``f(gradient, *inputs, result)``) is the gradient itself, where the product would be wrong at infinities. A
-    body without either is derived by the chain rule. ``rule`` says what types it takes: promote, float (integers
+    declared before, or one that was traced. ``derivative`` (per input, ``f(*inputs, result)``) is multiplied by the
+    gradient; ``vjp`` (per input, ``f(gradient, *inputs, result)``) is the gradient itself, where the product would be
+    wrong at infinities. A body without either is derived by the chain rule. ``rule`` says what types it takes: promote, float (integers
     become the default floating type), floating, real (no complex ones either), integral, whole (no bool either),
     not_bool; ``refuses`` names further kinds (b, i, f, c) that it does not take, or says a sentence of each ("any bool": of a
     bool operand among others). ``operands`` has a letter per operand:
     t (a tensor), n (a number), e (either); unless given, t for the first, n where there is a default. ``forms``: function, method, inplace, nn (in
-    torch._C._nn), special (in torch.special).
+    torch._C._nn), special (in torch.special); none: the package does not offer it.
     """
     if loop is not None and not isinstance(loop, str):
         _C._add_ufunc(name, loop)
         loop = name
-    traced = trace.trace(body, len(params)) if body is not None else None
+    traced = trace.trace(body, len(params)) if callable(body) else body
     definition = trace.Definition(name, len(params), traced, _rules(derivative), _rules(vjp))
     differentiable = derivative is not None or vjp is not None or _has_derivative(definition)
     derive = (lambda i: trace.derive(name, i)) if differentiable else None

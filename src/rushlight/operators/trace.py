@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from .. import _C
+
 Number: TypeAlias = float | int | bool
 Traced: TypeAlias = tuple[list[Number], list[tuple[str, tuple[int, ...]]], int]
 
@@ -150,7 +152,7 @@ Operand: TypeAlias = Any  # Symbol | Number
 
 
 def _is(value: Operand, number: float) -> bool:
-    return not isinstance(value, Symbol) and value == number
+    return isinstance(value, int | float) and value == number
 
 
 class Tape:
@@ -223,12 +225,20 @@ _FOLD: dict[str, Callable[..., Number]] = {
 
 def apply(name: str, *args: Operand) -> Operand:
     """A call of the operator ``name`` in the expression that its symbols belong to."""
+    if name == "where" and not isinstance(args[0], Symbol):
+        return args[1] if args[0] else args[2]
     for a in args:
         if isinstance(a, Symbol):
             return a.tape.call(name, args)
-    if name in _FOLD:
-        return _FOLD[name](*args)
-    raise TypeError(f"{name} is applied to numbers alone: {args}")
+    return _FOLD[name](*args) if name in _FOLD else _evaluated(name, args)
+
+
+def _evaluated(name: str, args: Sequence[Number]) -> Number:
+    """What the operator gives for numbers alone."""
+    from .declare import declared  # which declares with this module
+
+    result: Number = declared[name].function(*[_C.full((), a) for a in args]).item()
+    return result
 
 
 def trace(f: Callable[..., Any], arity: int) -> Traced:
