@@ -851,6 +851,7 @@ from rushlight.nn.functional.rnn import (
     rnn_tanh as rnn_tanh,
     rnn_tanh_cell as rnn_tanh_cell,
 )
+from rushlight.operators.fused import pointwise as pointwise
 from rushlight.operators.histogram import (
     histogram as histogram,
     histogramdd as histogramdd,
