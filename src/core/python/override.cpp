@@ -48,8 +48,14 @@ PyObject* offered(PyObject* self, PyObject* const* args, std::size_t nargsf, PyO
   PyObject* result = operator_of(self)->plain(self, args, nargsf, names);
   if (result) [[likely]]
     return result;
-  if (disabled || !PyErr_ExceptionMatches(PyExc_TypeError) || !any_takes_over(args, all)) return nullptr;
-  PyErr_Clear();
+  if (disabled || !PyErr_ExceptionMatches(PyExc_TypeError)) return nullptr;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);  // looking up a name of a type would lose it
+  if (!any_takes_over(args, all)) {
+    PyErr_Restore(type, value, trace);
+    return nullptr;
+  }
+  Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
   return ask(self, args, n, names);
 }
 

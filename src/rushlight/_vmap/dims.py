@@ -75,11 +75,30 @@ family(
     *("softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "glu"),
     *("sort", "argsort", "topk", "kthvalue", "mode"),
     *("transpose", "transpose_", "transpose_copy", "swapaxes", "swapaxes_", "swapdims", "swapdims_", "movedim"),
-    *("moveaxis", "select", "select_copy", "narrow", "narrow_copy", "slice_copy", "unbind", "unbind_copy"),
+    *("moveaxis", "select", "select_copy", "narrow_copy", "slice_copy", "unbind", "unbind_copy"),
     *("split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "chunk", "unsafe_chunk", "unsafe_split"),
     *("unsafe_split_with_sizes", "unflatten", "flip", "logsumexp"),
     *("diagonal", "diagonal_copy", "diagonal_scatter", "select_scatter", "slice_scatter", "rot90"),
 )(shifting)
+
+
+@family("narrow")
+def narrow(call: Any, overload: Overload) -> Any:
+    """A range that starts where a number says, or a tensor, which may differ between samples."""
+    return _narrow_from if overload.parameters[2].type == "Tensor" else shifting(call, overload)
+
+
+def _narrow_from(
+    call: Any, level: int, size: int, mask: int, value: Tensor, dim: int, start: Tensor, length: int
+) -> Tensor:
+    value = value if mask & 1 else front(value, size)
+    if value.dim() == 1:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    at = behind(dim, value.dim() - 1)
+    first = (start if mask & 4 else front(start, size)).reshape(size, 1)
+    places = rushlight.where(first < 0, first + value.shape[at], first) + rushlight.arange(length)
+    shape = [size if i == 0 else length if i == at else 1 for i in range(value.dim())]
+    return value.take_along_dim(places.reshape(shape), at)
 
 
 @family("tensor_split")
