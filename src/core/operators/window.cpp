@@ -125,8 +125,8 @@ TensorRef to_geometry(const Tensor& t, IntSpan sizes, IntSpan strides) {
 
 TensorRef as_strided_scatter(const Tensor& t, const Tensor& window_numbers, IntSpan sizes, IntSpan strides,
                              std::int64_t offset) {
-  check_window(t, sizes, strides, t.offset + offset);
   TensorRef out = empty_strided(t.sizes(), t.strides(), t.dtype);
+  check_window(*out, sizes, strides, offset);  // the result has no more memory than the tensor spans
   copy_numbers(*out, t);
   {
     GradScope off(false);
