@@ -90,7 +90,7 @@ NodeKind CopySlices::kind{"CopySlices", &copy_slices_apply, &copy_slices_destroy
 
 void check_history(const Tensor& t) {
   if (!is_view(t) || t.meta->view_version == t.version() || t.meta->creation == Creation::Default) return;
-  if (t.grad_fn_ && t.meta->creation != Creation::NoGrad && t.meta->creation != Creation::Inference)
+  if (t.grad_fn_ || t.meta->base->requires_grad())  // a base may come to require gradients
     fail_creation(t, false);
 }
 

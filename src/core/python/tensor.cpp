@@ -371,7 +371,12 @@ PyObject* get_grad_fn(PyObject* s, void*) {
     return wrap(tensor_of(s)->grad_fn());
   });
 }
-PyObject* get_is_leaf(PyObject* s, void*) { return PyBool_FromLong(tensor_of(s)->is_leaf()); }
+PyObject* get_is_leaf(PyObject* s, void*) {
+  return guarded([&] {
+    check_history(*tensor_of(s));
+    return PyBool_FromLong(tensor_of(s)->is_leaf());
+  });
+}
 PyObject* get_shape(PyObject* s, void*) {
   return guarded([&] { return make_size(tensor_of(s)->sizes()); });
 }
