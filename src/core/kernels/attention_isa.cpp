@@ -5,6 +5,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/exponential.h"
+#include "kernels/lane.h"
 #include "kernels/panel_product.h"
 
 namespace rushlight::RUSHLIGHT_ISA {
@@ -78,31 +79,18 @@ std::int64_t finish_scores(const AttentionShape& s, const HeadMask<T>& mask, std
   return n;
 }
 
-/// Joins f(i), i < n, in lanes and then as a tree.
-template <class T, class F, class Join>
-T in_lanes(std::int64_t n, T identity, F&& f, Join&& join) {
-  T acc[lanes];
-  for (auto& a : acc) a = identity;
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    for (int l = 0; l < lanes; ++l) acc[l] = join(acc[l], f(i + l));
-  for (int l = 0; i < n; ++i, ++l) acc[l] = join(acc[l], f(i));
-  for (int width = lanes / 2; width; width /= 2)
-    for (int l = 0; l < width; ++l) acc[l] = join(acc[l], acc[l + width]);
-  return acc[0];
-}
-
 /// x = exp(x - largest), zeros from n up to `all`; gives their sum, and the row's normaliser.
 template <class T>
 T exponentials(T* x, std::int64_t n, std::int64_t all, T& normaliser) {
   constexpr T infinity = std::numeric_limits<T>::infinity();
-  T largest = in_lanes<T>(n, -infinity, [=](std::int64_t j) { return x[j]; }, [](T a, T b) { return a > b ? a : b; });
+  T largest =
+      in_lanes<T, lanes>(n, -infinity, [=](std::int64_t j) { return x[j]; }, [](T a, T b) { return a > b ? a : b; });
   bool blind = largest == -infinity;  // unless NaN: these are not compared
   T shift = blind ? T(0) : largest;
 #pragma GCC ivdep
   for (std::int64_t j = 0; j < n; ++j) x[j] = exponential(x[j] - shift);
   for (std::int64_t j = n; j < all; ++j) x[j] = 0;
-  T total = in_lanes<T>(n, T(0), [=](std::int64_t j) { return x[j]; }, [](T a, T b) { return a + b; });
+  T total = in_lanes<T, lanes>(n, T(0), [=](std::int64_t j) { return x[j]; }, [](T a, T b) { return a + b; });
   normaliser = total == 0 ? infinity : shift + std::log(total);
   return total;
 }
@@ -178,8 +166,8 @@ void backward(const AttentionShape& s, const AttentionHead<T>* heads, const Atte
       for (std::int64_t r = 0; r < count; ++r) {
         std::int64_t n = finish_scores(s, head.mask, i + r, x + r * columns);
         const T *d = vjp.d_out.at(i + r), *out = head.out.at(i + r);
-        T weighted =
-            in_lanes<T>(s.values, T(0), [=](std::int64_t j) { return d[j] * out[j]; }, [](T a, T b) { return a + b; });
+        T weighted = in_lanes<T, lanes>(
+            s.values, T(0), [=](std::int64_t j) { return d[j] * out[j]; }, [](T a, T b) { return a + b; });
         scores_vjp(x + r * columns, g + r * columns, n, keys, head.normalisers[i + r], weighted, T(s.scale));
       }
       multiply(

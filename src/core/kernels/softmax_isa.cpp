@@ -2,30 +2,15 @@
 #include <cmath>
 
 #include "kernels/exponential.h"
+#include "kernels/lane.h"
 #include "kernels/softmax.h"
 
 namespace rushlight::RUSHLIGHT_ISA {
 namespace {
 
-constexpr int lanes = 32;
-
 template <class T>
 T larger(T a, T b) {
   return a > b ? a : b;
-}
-
-/// Joins f(i), i < n, in 32 lanes and then as a tree.
-template <class T, class F, class Join>
-T in_lanes(std::int64_t n, T identity, F&& f, Join&& join) {
-  T acc[lanes];
-  for (auto& a : acc) a = identity;
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    for (int l = 0; l < lanes; ++l) acc[l] = join(acc[l], f(i + l));
-  for (int l = 0; i < n; ++i, ++l) acc[l] = join(acc[l], f(i));
-  for (int width = lanes / 2; width; width /= 2)
-    for (int l = 0; l < width; ++l) acc[l] = join(acc[l], acc[l + width]);
-  return acc[0];
 }
 
 template <class T>
