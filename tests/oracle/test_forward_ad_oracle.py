@@ -54,7 +54,12 @@ def run(t: Any, program: Program, recorded: bool) -> list[Any]:
             seen.append((name, result_of(lambda x=x, y=y, name=name, kept=kept: kept.append(STEPS[name](t, x, y)))))
             if kept and all(kept[0] is not v for v in values):
                 values.append(kept[0])
-        unpacked = [fw.unpack_dual(v) for v in values]
+        unpacked = []
+        for k, v in enumerate(values):
+            try:
+                unpacked.append(fw.unpack_dual(v))
+            except RuntimeError:  # a view whose history is lost; both must say so of the same ones
+                seen.append(("history lost", k))
         seen.append(("primals", [plain(p.detach()) for p, _ in unpacked]))
         seen.append(("tangents", [None if d is None else plain(d.detach()) for _, d in unpacked]))
         seen.append(("in a graph", [d is not None and d.requires_grad for _, d in unpacked]))

@@ -146,8 +146,14 @@ void write_tangent(Tensor& t, int level, TensorRef value) {
   if (value->dtype != t.dtype) value = cast(*value, t.dtype);
   if (Tensor* old = find_tangent(t, level)) {
     TensorRef kept(old);
-    bool fixed = (modes.grad && old->requires_grad() && old->is_leaf()) || has_internal_overlap(*old);
-    if (!fixed && same_sizes(*old, t)) return copy_into(*old, *value);
+    bool fixed = (modes.grad && old->requires_grad() && old->is_leaf()) || !same_sizes(*old, t);
+    for (int d = 0; d < t.ndim && !fixed; ++d)
+      if (t.stride(d) == 0 && t.size(d) > 1) {  // one place for all: what was written there is the same for all
+        kept = narrow(*kept, d, 0, 1);
+        value = narrow(*value, d, 0, 1);
+      }
+    if (!fixed && !has_internal_overlap(*kept)) return copy_into(*kept, *value);
+    value = expand(*value, t.sizes());
   } else if (Tensor* base = tangent_base(t); base && base->dtype == t.dtype) {
     TensorRef whole = empty_strided(base->sizes(), base->strides(), base->dtype);
     fill_numbers(*whole, 0);
