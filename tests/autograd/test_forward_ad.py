@@ -474,3 +474,12 @@ def test_no_tensor_is_left_behind(x, t):
         del out
     gc.collect()
     assert [a() for a in alive] == [None] * 3
+
+
+def test_overwriting_an_expanded_view_reaches_the_tangent_of_its_base():
+    with forward_ad.dual_level():
+        base = forward_ad.make_dual(torch.arange(3.0), torch.ones(3))
+        view = base.expand(2, 3)
+        view.zero_()
+        assert forward_ad.unpack_dual(base).tangent.tolist() == [0.0, 0.0, 0.0]
+        assert forward_ad.unpack_dual(view).tangent.tolist() == [[0.0, 0.0, 0.0]] * 2

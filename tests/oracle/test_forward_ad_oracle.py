@@ -48,10 +48,14 @@ def run(t: Any, program: Program, recorded: bool) -> list[Any]:
         values = [a, b, numbers(t, 2, 3) * 2, a.clone(), b * 1.0, t.ones(2, 3, dtype=t.float64)]
         for name, i, j in program:
             x, y = values[i % len(values)], values[j % len(values)]
-            if name in ("add_", "mul_", "copy_", "assign") and shares(x, y):
-                y = y.clone()  # PyTorch's tangent of x.mul_(x) is wrong
             kept: list[Any] = []
-            seen.append((name, result_of(lambda x=x, y=y, name=name, kept=kept: kept.append(STEPS[name](t, x, y)))))
+
+            def take(x: Any = x, y: Any = y, name: str = name, kept: list[Any] = kept) -> None:
+                if name in ("add_", "mul_", "copy_", "assign") and shares(x, y):
+                    y = y.clone()  # PyTorch's tangent of x.mul_(x) is wrong
+                kept.append(STEPS[name](t, x, y))
+
+            seen.append((name, result_of(take)))
             if kept and all(kept[0] is not v for v in values):
                 values.append(kept[0])
         unpacked = []

@@ -169,7 +169,10 @@ void copy_into(Tensor& self, const Tensor& from) {
         " doesn't match the broadcast shape ", to_string(common));
   const Tensor* source = &from;
   TensorRef copy;
-  if (&from != &self && memory_overlap(self, from) != Overlap::None) {
+  Overlap overlap = &from == &self ? Overlap::None : memory_overlap(self, from);
+  if (overlap == Overlap::Partial && is_dense(self) && is_dense(from))
+    fail_shared_memory();  // others: PyTorch is silent
+  if (overlap != Overlap::None) {
     copy = copy_of(from);
     source = copy.get();
   }
@@ -264,6 +267,12 @@ void refuse_overlapping_write(const Tensor& t) {
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
         "Please clone() the tensor before performing the "
         "operation.");
+}
+
+void fail_shared_memory() {
+  fail(
+      "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+      "location. Please clone() the tensor before performing the operation.");
 }
 
 // ---- the operators

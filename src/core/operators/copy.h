@@ -46,5 +46,7 @@ void resize_out(Tensor& out, IntSpan sizes);
 /// Gives `t` other sizes, in row-major order, growing its storage where need be; equal sizes leave it as it is.
 void set_sizes(Tensor& t, IntSpan sizes);
 void refuse_overlapping_write(const Tensor& t);
+/// Refuses to read what is written over: some elements of both, but not the same ones in the same order, share memory.
+[[noreturn]] void fail_shared_memory();
 
 }  // namespace rushlight

@@ -7,10 +7,7 @@
 namespace rushlight {
 
 void refuse_shared_memory(const Tensor& written, const Tensor& read) {
-  check(memory_overlap(written, read) == Overlap::None,
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-        "location. Please clone() the tensor before "
-        "performing the operation.");
+  if (memory_overlap(written, read) != Overlap::None) fail_shared_memory();
 }
 
 namespace {

@@ -553,10 +553,7 @@ void separate(const PointwiseOp& op, Operand* in, const Tensor& out, TensorRef* 
     if (const Tensor* t = in[i].tensor) {
       Overlap o = memory_overlap(*t, out);
       if (o == Overlap::None) continue;
-      check(o == Overlap::Full || t->storage != out.storage || t == &out,
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-            "memory location. Please clone() the tensor "
-            "before performing the operation.");
+      if (o == Overlap::Partial && t->storage == out.storage && t != &out) fail_shared_memory();
       bool resized = !equal(t->sizes(), out.sizes()) || t->item_size() != out.item_size();
       if (o == Overlap::Partial || resized) {
         copies[i] = copy_of(*t);
