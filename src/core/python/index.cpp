@@ -175,8 +175,8 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     } else {
       fail(ErrorKind::Type, "can't assign a ", Py_TYPE(value)->tp_name, " to a torch.", info(t.dtype).legacy);
     }
+    Selection s = select_all(self, key);  // an index that does not fit is the first thing to say
     check_inplace(t, needs_record(t, *v));
-    Selection s = select_all(self, key);
     if (!s.indices.empty()) {
       if (v->dtype != t.dtype && v->ndim == 0) v = cast(*v, t.dtype);
       TensorRef target = s.view;
