@@ -33,9 +33,10 @@ def test_a_view_whose_base_came_to_require_gradients_says_that_its_history_is_lo
     base = torch.ones(2, 3)
     with torch.no_grad():
         part = base[0]
+    part_of_part = part[1:]
     several = base.unbind(0)[1]
     base.mul_(torch.ones(3, requires_grad=True))
-    for view in (part, several):
+    for view in (part, part_of_part, several):
         for look in (lambda v: v.is_leaf, lambda v: v.grad_fn, lambda v: v.sum()):
             with pytest.raises(RuntimeError, match="modified inplace"):
                 look(view)

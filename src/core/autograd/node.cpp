@@ -166,6 +166,7 @@ TensorRef unpack(Node* node, int i) {
   const Edge& edge = node->edges[s.input];
   if (!s.hook && same_history(*bare, edge)) return bare;
   if (s.hook && !edge.node) return bare;
+  if (!edge.node && bare->is_leaf()) return bare;  // a leaf that has come to require gradients since
   TensorRef out = alias(*bare);
   if (modes.dual) share_tangents(*bare, *out);
   if (!edge.node) return out;

@@ -139,8 +139,7 @@ Node* Tensor::slow_grad_fn() const {
   Tensor& base = *meta->base;
   Node* producer = base.grad_fn_;
   if (!producer && !base.has(RequiresGrad)) return grad_fn_;
-  if (meta->creation == Creation::MultiOutput || (meta->creation == Creation::NoGrad && grad_fn_ == nullptr))
-    return grad_fn_;
+  if (meta->creation != Creation::Default) return grad_fn_;  // lost: check_history says so
   GradScope record_it(true);
   TangentsBelow none(0);  // a view's tangent is a window of its base's already
   AsStridedOfBase g{Dims(base.sizes()), Dims(base.strides()), Dims(sizes()), Dims(strides()), base.offset, offset};
