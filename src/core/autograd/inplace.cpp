@@ -96,7 +96,7 @@ void check_history(const Tensor& t) {
 
 bool mutations_watched = false;
 
-void check_inplace(Tensor& t, bool records) {
+void check_inplace(Tensor& t, bool gradients) {
   if (t.has(Inference) && !inference_mode())
     fail(
         "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
@@ -106,11 +106,10 @@ void check_inplace(Tensor& t, bool records) {
     before_mutation(t);
   if (!modes.grad) return;
   bool has_grad = t.requires_grad();
-  if (!records && !has_grad && !is_view(t)) return;
+  if (!gradients && !has_grad && !is_view(t)) return;
   if (is_view(t)) {
     Tensor& base = *t.meta->base;
-    bool tangents_only = modes.dual && !has_grad && !base.requires_grad();
-    if ((records || has_grad) && t.meta->creation != Creation::Default && !tangents_only) fail_creation(t, true);
+    if ((gradients || has_grad) && t.meta->creation != Creation::Default) fail_creation(t, true);
     if (has_grad || base.requires_grad())
       check(!(base.has(RequiresGrad) && base.is_leaf()),
             "a view of a leaf Variable that requires grad is being used in an in-place operation.");

@@ -90,10 +90,7 @@ Node* make_lambda_node(const char* name, std::span<const Tensor* const> inputs, 
   return node;
 }
 
-inline bool any_needs_record(std::span<const Tensor* const> inputs) {
-  if (modes.dual) [[unlikely]]
-    for (const Tensor* t : inputs)
-      if (t && carries_tangent(*t)) return true;
+inline bool any_wants_gradients(std::span<const Tensor* const> inputs) {
   if (!modes.grad) return false;
   bool any = false;
   for (const Tensor* t : inputs) {
@@ -102,6 +99,13 @@ inline bool any_needs_record(std::span<const Tensor* const> inputs) {
     any = any || t->requires_grad();
   }
   return any;
+}
+
+inline bool any_needs_record(std::span<const Tensor* const> inputs) {
+  if (modes.dual) [[unlikely]]
+    for (const Tensor* t : inputs)
+      if (t && carries_tangent(*t)) return true;
+  return any_wants_gradients(inputs);
 }
 
 /// What is computed from a volatile tensor is volatile.

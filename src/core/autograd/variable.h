@@ -39,13 +39,19 @@ inline bool is_view(const Tensor& t) { return t.meta && t.meta->base; }
 /// Where the gradient of `t` goes: its producer, its accumulator, or nowhere. The edge's node is retained.
 Edge gradient_edge(Tensor& t);
 
+/// Whether gradients are to flow through an operation on these tensors.
+template <class... T>
+bool wants_gradients(const T&... t) {
+  return modes.grad && (t.requires_grad() || ...) && !((t.flags | ...) & Volatile);
+}
+
 /// True where an operation over these tensors is to be recorded, or needs its derivative at once for a tangent.
 bool carries_tangent(const Tensor& t);  // tangent.h
 template <class... T>
 bool needs_record(const T&... t) {
   if (modes.dual && (carries_tangent(t) || ...)) [[unlikely]]
     return true;
-  return modes.grad && (t.requires_grad() || ...) && !((t.flags | ...) & Volatile);
+  return wants_gradients(t...);
 }
 
 /// Makes `t` output `nr` of `node`.
@@ -71,8 +77,8 @@ extern bool mutations_watched;
 
 /// Refuses a view whose history was lost by a change of its base: one of several views, or one made in no_grad.
 void check_history(const Tensor& t);
-/// Refuses what may not be changed in place, before anything is changed. `records`: the change will be recorded.
-void check_inplace(Tensor& t, bool records);
+/// Refuses what may not be changed in place, before anything is changed. `gradients`: gradients flow through it.
+void check_inplace(Tensor& t, bool gradients);
 /// After a change: bumps the version; where `node` is not null, makes it the history of `t` (through its base where `t`
 /// is a view). Consumes the node.
 void finish_inplace(Tensor& t, Ref<Node> node, const char* operation);

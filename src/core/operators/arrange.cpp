@@ -263,7 +263,7 @@ TensorRef triangle(const Tensor& t, std::int64_t k, bool lower) {
 TensorRef triangle_(Tensor& t, std::int64_t k, bool lower) {
   check(t.ndim >= 2, lower ? "tril" : "triu", ": input tensor must have at least 2 dimensions");
   bool records = is_differentiable(t.dtype) && needs_record(t);
-  check_inplace(t, records);
+  check_inplace(t, wants_gradients(t));
   refuse_overlapping_write(t);
   Ref<Node> node;
   if (records) {

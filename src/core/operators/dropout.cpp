@@ -74,7 +74,7 @@ namespace {
 TensorRef dropout_(Tensor& x, double p, bool train) {
   check_probability(p);
   if (keeps_all(x, p, train)) return TensorRef(&x);
-  check_inplace(x, needs_record(x));
+  check_inplace(x, wants_gradients(x));
   if (p == 1) {
     drop_all_(x);
   } else {
@@ -170,7 +170,7 @@ TensorRef dropout_by_noise_(Tensor& x, double p, bool train) {
   static PointwiseOp &mul = pointwise_op("mul"), &add = pointwise_op("add");
   check_probability(p);
   if (keeps_all(x, p, train)) return TensorRef(&x);
-  check_inplace(x, needs_record(x));
+  check_inplace(x, wants_gradients(x));
   if (p == 1) {
     drop_all_(x);
     return TensorRef(&x);
@@ -245,7 +245,7 @@ TensorRef rrelu_with_(Tensor& x, Tensor& noise, double lower, double upper, bool
     return TensorRef(&x);
   }
   bool records = needs_record(x);
-  check_inplace(x, records);
+  check_inplace(x, wants_gradients(x));
   refuse_overlapping_write(x);
   TensorRef out = draw_slopes(x, noise, lower, upper, g);
   Ref<Node> node;

@@ -399,7 +399,7 @@ TensorRef index_put(const Tensor& t, const TensorList& indices, const Tensor& va
 
 void index_put_inplace(Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate) {
   bool records = needs_record(t, values);
-  check_inplace(t, records);
+  check_inplace(t, wants_gradients(t, values));
   refuse_overlapping_write(t);
   Put work(t, indices, values, accumulate);
   Ref<Node> node;

@@ -32,7 +32,7 @@ TensorRef write_part(const char* name, Target target, std::initializer_list<cons
   Tensor& self = target.self;
   std::span<const Tensor* const> in(inputs.begin(), inputs.size());
   bool records = is_differentiable(self.dtype) && any_needs_record(in);
-  check_inplace(self, records);
+  check_inplace(self, any_wants_gradients(in));
   if (!target.may_overlap) refuse_overlapping_write(self);
   for (std::size_t i = 1; i < in.size(); ++i)
     if (in[i]) refuse_shared_memory(self, *in[i]);

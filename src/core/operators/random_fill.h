@@ -86,7 +86,7 @@ struct NoDerivative {
 template <NodeName name, class F>
 TensorRef redraw(Tensor& t, const char* operation, F&& draw) {
   bool records = needs_record(t);
-  check_inplace(t, records);
+  check_inplace(t, wants_gradients(t));
   refuse_overlapping_write(t);
   draw();
   Ref<Node> node;

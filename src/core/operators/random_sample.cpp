@@ -41,7 +41,7 @@ TensorRef bernoulli_number_(Tensor& t, double p, GeneratorArg g) {
 
 TensorRef bernoulli_tensor_(Tensor& t, const Tensor& p, GeneratorArg g) {
   bool records = needs_record(t, p);
-  check_inplace(t, records);
+  check_inplace(t, wants_gradients(t, p));
   refuse_overlapping_write(t);
   draw_bernoulli(t, p, generator_of(g));
   Ref<Node> node;

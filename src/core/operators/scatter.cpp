@@ -355,7 +355,7 @@ TensorRef reduce_to(const char* name, Target target, std::int64_t dim_, const Te
   const Tensor* inputs[] = {&self, source.get()};
   bool records = is_differentiable(self.dtype) && any_needs_record(inputs);
   if (target.inplace) {
-    check_inplace(self, records);
+    check_inplace(self, any_wants_gradients(inputs));
     refuse_overlapping_write(self);
     refuse_shared_memory(self, *source);
     if (!records) {

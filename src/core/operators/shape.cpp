@@ -67,7 +67,7 @@ template <class F>
 TensorRef rearrange(const char* name, const char* operation, Tensor& t, const Dims& sizes, const Dims& strides,
                     std::int64_t offset, F&& derivative) {
   bool records = is_differentiable(t.dtype) && needs_record(t);
-  check_inplace(t, records);
+  check_inplace(t, wants_gradients(t));
   if (diagnosis.record_locations || diagnosis.anomaly) [[unlikely]]
     trace_change(&t, operation);
   Ref<Node> node;

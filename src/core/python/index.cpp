@@ -176,7 +176,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
       fail(ErrorKind::Type, "can't assign a ", Py_TYPE(value)->tp_name, " to a torch.", info(t.dtype).legacy);
     }
     Selection s = select_all(self, key);  // an index that does not fit is the first thing to say
-    check_inplace(t, needs_record(t, *v));
+    check_inplace(t, wants_gradients(t, *v));
     if (!s.indices.empty()) {
       if (v->dtype != t.dtype && v->ndim == 0) v = cast(*v, t.dtype);
       TensorRef target = s.view;

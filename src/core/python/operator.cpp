@@ -321,12 +321,13 @@ PyObject* into_out(const Operator& op, const Overload& o, Value* values, PyObjec
 /// name_: the operator applied to the old numbers, written over them.
 PyObject* in_place(const Operator& op, const Overload& o, Value* values) {
   Tensor& self = *const_cast<Tensor*>(values[0].tensor);
-  bool records = false;
+  std::vector<const Tensor*> inputs;
   for (std::size_t i = 0; i < o.params.size(); ++i) {
-    if (values[i].given && values[i].tensor) records = records || needs_record(*values[i].tensor);
-    for (const Tensor* t : values[i].tensors) records = records || needs_record(*t);
+    if (values[i].given && values[i].tensor) inputs.push_back(values[i].tensor);
+    for (const Tensor* t : values[i].tensors) inputs.push_back(t);
   }
-  check_inplace(self, records);
+  bool records = any_needs_record(inputs);
+  check_inplace(self, any_wants_gradients(inputs));
   refuse_overlapping_write(self);
   TensorRef old(&self);
   if (records) {  // the derivative may need the old numbers
