@@ -27,6 +27,8 @@ def test_the_same_or_other_memory_is_copied():
     assert x.copy_(x) is x and x[0].copy_(x.unbind(0)[0]).tolist() == [0.0, 1.0, 2.0]
     assert x[:, 1:].copy_(x[:, :2]).tolist() == [[0.0, 1.0], [3.0, 4.0]]  # where PyTorch reads what it has written
     assert x[0].copy_(x[1]).tolist() == [3.0, 3.0, 4.0]
+    one = torch.ones(1).expand(3)
+    assert one.copy_(one) is one
 
 
 def test_a_view_whose_base_came_to_require_gradients_says_that_its_history_is_lost():

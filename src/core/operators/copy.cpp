@@ -163,7 +163,7 @@ TensorRef cast(const Tensor& t, DType dtype) { return convert(t, dtype, false); 
 void copy_into(Tensor& self, const Tensor& from) {
   bool records = needs_record(self, from);
   check_inplace(self, wants_gradients(self, from));
-  refuse_overlapping_write(self);
+  if (&from != &self) refuse_overlapping_write(self);
   Dims common = broadcast_sizes(self.sizes(), from.sizes());
   check(equal(common, self.sizes()), "output with shape ", to_string(self.sizes()),
         " doesn't match the broadcast shape ", to_string(common));
