@@ -100,16 +100,6 @@ void find_in_rows(const char* from, std::int64_t n, std::int64_t step, const cha
   }
 }
 
-template <class F>
-void visit_comparable(DType type, F&& f) {
-  if (type == DType::Float16)
-    f.template operator()<Half>();
-  else if (type == DType::BFloat16)
-    f.template operator()<BFloat16>();
-  else
-    visit_real(type, "find_first", f);
-}
-
 }  // namespace
 
 bool fold_choices(FoldKind kind, DType type, Fold& f) {
@@ -133,12 +123,12 @@ bool fold_choices(FoldKind kind, DType type, Fold& f) {
 
 void find_line(DType type, const char* from, std::int64_t n, std::int64_t step, const char* value,
                std::int64_t* place) {
-  visit_comparable(type, [&]<class T>() { find_in_line<T>(from, n, step, value, place); });
+  visit_not_complex(type, "find_first", [&]<class T>() { find_in_line<T>(from, n, step, value, place); });
 }
 
 void find_rows(DType type, const char* from, std::int64_t n, std::int64_t step, const char* values, std::int64_t row,
                std::int64_t* places) {
-  visit_comparable(type, [&]<class T>() { find_in_rows<T>(from, n, step, values, row, places); });
+  visit_not_complex(type, "find_first", [&]<class T>() { find_in_rows<T>(from, n, step, values, row, places); });
 }
 
 }  // namespace rushlight::RUSHLIGHT_ISA

@@ -48,16 +48,6 @@ void smaller(T& to, T from) {
   if (!is_nan(to) && (is_nan(from) || from < to)) to = from;
 }
 
-template <class F>
-void visit_ordered(DType dtype, F&& f) {
-  visit_dtype(dtype, [&]<class T>() {
-    if constexpr (is_complex_type<T>)
-      fail(ErrorKind::NotImplemented, "\"scatter_reduce\" not implemented for '", info(dtype).scalar_name, "'");
-    else
-      f.template operator()<T>();
-  });
-}
-
 }  // namespace
 
 void gather_lines(const IndexedLines& w, std::int64_t item) {
@@ -76,11 +66,11 @@ void scatter_lines(const IndexedLines& w, DType dtype, Scatter op) {
       return visit_dtype(dtype,
                          [&]<class T>() { for_places<T>(w, [](T& table, T& other) { table = T(table * other); }); });
     case Scatter::Larger:
-      return visit_ordered(dtype,
-                           [&]<class T>() { for_places<T>(w, [](T& table, T& other) { larger(table, other); }); });
+      return visit_not_complex(dtype, "scatter_reduce",
+                               [&]<class T>() { for_places<T>(w, [](T& table, T& other) { larger(table, other); }); });
     case Scatter::Smaller:
-      return visit_ordered(dtype,
-                           [&]<class T>() { for_places<T>(w, [](T& table, T& other) { smaller(table, other); }); });
+      return visit_not_complex(dtype, "scatter_reduce",
+                               [&]<class T>() { for_places<T>(w, [](T& table, T& other) { smaller(table, other); }); });
   }
 }
 

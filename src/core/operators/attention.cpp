@@ -138,21 +138,13 @@ struct Operands {
   }
 };
 
-template <class F>
-void visit_native(DType d, F&& f) {
-  if (d == DType::Float32)
-    f.template operator()<float>();
-  else
-    f.template operator()<double>();
-}
-
 void set_gradients(Vjp& v, Operands& in, const Options& o) {
   DType dtype = in.q->dtype;
   TensorRef d_out = readable(*v.grad()), dq = empty_heads(in.q->sizes(), dtype), dk = empty_heads(in.k->sizes(), dtype),
             dv = empty_heads(in.v->sizes(), dtype);
   fill_numbers(*dk, 0);
   fill_numbers(*dv, 0);
-  visit_native(dtype, [&]<class T>() {
+  visit_wide(dtype, "scaled_dot_product_attention", [&]<class T>() {
     std::vector<AttentionHead<T>> heads = in.all<T>();
     std::vector<AttentionHeadVjp<T>> vjps;
     for (std::int64_t h = 0; h < in.count(); ++h)
@@ -186,7 +178,7 @@ TensorRef fused(const Tensor& q, const Tensor& k, const Tensor& v, const TensorR
   sizes.back() = v.size(v.ndim - 1);
   in.out = out = empty_heads(sizes, q.dtype);
   in.normalisers = empty(q.sizes().first(std::size_t(q.ndim - 1)), q.dtype);
-  visit_native(q.dtype, [&]<class T>() {
+  visit_wide(q.dtype, "scaled_dot_product_attention", [&]<class T>() {
     attention_forward<T>(in.shape(o), in.all<T>().data(), in.count() / in.share, in.share);
   });
   return record(

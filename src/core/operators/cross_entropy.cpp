@@ -7,14 +7,6 @@ namespace {
 
 enum Reduction : std::int64_t { None = 0, Mean = 1, Sum = 2 };
 
-template <class F>
-void visit_kernel_type(DType dtype, F&& f) {
-  if (dtype == DType::Float32)
-    f.template operator()<float>();
-  else
-    f.template operator()<double>();
-}
-
 /// The dimension of classes of an input (C,) or (N, C, *d).
 int class_dim(const Tensor& x) { return x.ndim == 1 ? 0 : 1; }
 
@@ -63,7 +55,7 @@ struct Targets {
     counts = empty(target.sizes(), is_half(x.dtype) ? DType::Float32 : x.dtype);
     auto* from = in->read_as<std::int64_t>();
     auto* to = classes->write_as<std::int64_t>();
-    visit_kernel_type(counts->dtype, [&]<class T>() {
+    visit_wide(counts->dtype, "cross_entropy", [&]<class T>() {
       auto* count = counts->write_as<T>();
       auto* weights = w ? w->read_as<T>() : nullptr;
       for (std::int64_t i = 0; i < lines; ++i) {
@@ -207,7 +199,7 @@ TensorRef fused_vjp(const Terms& terms, Vjp& v) {
   cross_entropy_vjp(
       x->dtype, terms.block,
       {x->read(), largest->read(), log_sum->read(), a->read(), d->read(), w ? w->read() : nullptr, out->write()});
-  visit_kernel_type(x->dtype, [&]<class T>() {
+  visit_wide(x->dtype, "cross_entropy", [&]<class T>() {
     auto* dx = out->write_as<T>();
     auto* at_class = b->read_as<T>();
     for_places(terms.block, *classes, [=](std::int64_t i, std::int64_t at) { dx[at] -= at_class[i]; });
@@ -249,7 +241,7 @@ TensorRef cross_entropy_loss(const Tensor& x, const Tensor& target, const Tensor
   if (w && smoothing != 0) terms.weights = item(*sum(*detach(*w), {}, false, DType::Float64)).to_double();
   if (t.lines && t.block.n)
     softmax_normalisers(in->dtype, t.block, in->read(), largest->write(), log_sum->write(), false);
-  visit_kernel_type(in->dtype, [&]<class T>() {
+  visit_wide(in->dtype, "cross_entropy", [&]<class T>() {
     line_losses<T>(terms, in->read_as<T>(), largest->read_as<T>(), log_sum->read_as<T>(), t.counts->read_as<T>(),
                    w ? w->read_as<T>() : nullptr, *t.classes, losses->write_as<T>());
   });

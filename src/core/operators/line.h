@@ -46,35 +46,4 @@ void for_each_line(int dim, const Tensor& in, std::initializer_list<const Tensor
   });
 }
 
-/// Calls f.template operator()<T>() with the types that sorting and scanning kernels are made for: the real ones and
-/// bool.
-template <class F>
-void visit_sortable(DType d, const char* operation, F&& f) {
-  if (d == DType::Float16)
-    f.template operator()<Half>();
-  else if (d == DType::BFloat16)
-    f.template operator()<BFloat16>();
-  else
-    visit_real(d, operation, std::forward<F>(f));
-}
-
-/// The same without bool, which is refused by name.
-template <class F>
-void visit_numbers(DType d, const char* operation, F&& f) {
-  if (d == DType::Bool) fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for 'Bool'");
-  visit_sortable(d, operation, [&]<class T>() {
-    if constexpr (!std::is_same_v<T, bool>) f.template operator()<T>();
-  });
-}
-
-/// The same with floating types alone.
-template <class F>
-void visit_floating(DType d, const char* operation, F&& f) {
-  if (!is_floating(d))
-    fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
-  visit_sortable(d, operation, [&]<class T>() {
-    if constexpr (!std::is_integral_v<T>) f.template operator()<T>();
-  });
-}
-
 }  // namespace rushlight

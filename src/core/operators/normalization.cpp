@@ -51,17 +51,6 @@ Gradients formula(const Tensor& g, const Tensor& x_, const Tensor* weight, const
   return out;
 }
 
-/// Calls f<T>() with float or double.
-template <class F>
-void visit_norm(DType d, const char* operation, F&& f) {
-  if (d == DType::Float32)
-    f.template operator()<float>();
-  else if (d == DType::Float64)
-    f.template operator()<double>();
-  else
-    fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
-}
-
 TensorRef packed_or_null(const Tensor* t) { return t ? packed(*t) : nullptr; }
 template <class T>
 const T* numbers(const TensorRef& t) {
@@ -108,7 +97,7 @@ Gradients row_gradients(const Tensor& g_, const Tensor& x_, const TensorRef& wei
   if (needs[0]) out[0] = empty(x->sizes(), x->dtype);
   if (needs[1]) out[1] = empty(weight->sizes(), x->dtype);
   if (needs[2]) out[2] = empty(Dims{n}, x->dtype);
-  visit_norm(x->dtype, "norm", [&]<class T>() {
+  visit_wide(x->dtype, "norm", [&]<class T>() {
     NormRows<T> r{n ? x->numel / n : 0,
                   n,
                   x->read_as<T>(),
@@ -127,7 +116,7 @@ TensorRef rows_normalized(const char* node, const Tensor& input, IntSpan shape, 
   TensorRef x = packed(input), w = packed_or_null(weight), b = packed_or_null(bias);
   TensorRef out = empty(input.sizes(), input.dtype), rstd = empty(Dims{rows}, input.dtype),
             mean = centred ? empty(Dims{rows}, input.dtype) : nullptr;
-  visit_norm(input.dtype, centred ? "LayerNormKernelImpl" : "rms_norm", [&]<class T>() {
+  visit_wide(input.dtype, centred ? "LayerNormKernelImpl" : "rms_norm", [&]<class T>() {
     normalize_rows(
         NormRows<T>{rows, n, x->read_as<T>(), numbers<T>(w), numbers<T>(b), places<T>(mean), rstd->write_as<T>()}, eps,
         out->write_as<T>());
@@ -229,7 +218,7 @@ Gradients channel_gradients(const Tensor& g_, const Tensor& x_, std::int64_t gro
   if (needs[0]) out[0] = x.fresh();
   for (std::size_t i = 1; i < 3; ++i)
     if (needs[i]) out[i] = empty(Dims{x_.size(1)}, x_.dtype);
-  visit_norm(x_.dtype, "norm", [&]<class T>() {
+  visit_wide(x_.dtype, "norm", [&]<class T>() {
     normalize_channels_vjp(channels_of<T>(x, groups, w, nullptr, mean, rstd), constant, g.read<T>(),
                            out[0] ? write_laid_as<T>(*out[0]) : nullptr, places<T>(out[1]), places<T>(out[2]));
   });
@@ -253,7 +242,7 @@ TensorRef channels_normalized(const char* node, const Tensor& input, std::int64_
   settle_shared({&input, weight, bias});
   Lying x(input, groups == 0);
   TensorRef w = packed_or_null(weight), b = packed_or_null(bias), out = x.fresh();
-  visit_norm(input.dtype, "batch_norm", [&]<class T>() {
+  visit_wide(input.dtype, "batch_norm", [&]<class T>() {
     auto c = channels_of<T>(x, groups, w, b, mean, rstd);
     if (!constant) channel_statistics(c, eps, places<T>(variance));
     normalize_channels(c, write_laid_as<T>(*out));

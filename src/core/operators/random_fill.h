@@ -10,34 +10,6 @@
 
 namespace rushlight {
 
-/// Calls f.operator()<T>() for a floating type; any other is refused in the name of `operation`.
-template <class F>
-void visit_floating(DType d, const char* operation, F&& f) {
-  switch (d) {
-    case DType::Float16:
-      return f.template operator()<Half>();
-    case DType::BFloat16:
-      return f.template operator()<BFloat16>();
-    case DType::Float32:
-      return f.template operator()<float>();
-    case DType::Float64:
-      return f.template operator()<double>();
-    default:
-      fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
-  }
-}
-
-/// The same for every type but the complex ones.
-template <class F>
-void visit_not_complex(DType d, const char* operation, F&& f) {
-  visit_dtype(d, [&]<class T>() {
-    if constexpr (is_complex_type<T>)
-      fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
-    else
-      f.template operator()<T>();
-  });
-}
-
 /// Calls f(T* numbers, n) on memory that becomes that of `t`: its own, or where that has gaps a buffer of the same
 /// order.
 template <class T, class F>

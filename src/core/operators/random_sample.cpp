@@ -144,19 +144,6 @@ TensorRef normal_numbers(double mean, double std, const Dims& size, GeneratorArg
 
 // ---- counts and shapes: by the order of indices
 
-/// visit_floating of the two types that PyTorch has for samplers by rejection.
-template <class F>
-void visit_wide(DType d, const char* operation, F&& f) {
-  switch (d) {
-    case DType::Float32:
-      return f.template operator()<float>();
-    case DType::Float64:
-      return f.template operator()<double>();
-    default:
-      fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
-  }
-}
-
 /// The numbers broadcast to `sizes`, row-major.
 TensorRef packed_over(const Tensor& t, IntSpan sizes) {
   if (equal(t.sizes(), sizes)) return packed(t);

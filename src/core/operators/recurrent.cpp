@@ -133,14 +133,6 @@ Rows<T> rows_of(const TensorRef& t) {
 
 TensorRef packed_or_null(const TensorRef& t) { return t ? packed(*t) : nullptr; }
 
-template <class F>
-void visit_native(DType d, F&& f) {
-  if (d == DType::Float32)
-    f.template operator()<float>();
-  else
-    f.template operator()<double>();
-}
-
 /// Output, last h and last c; `keeps`: backward will follow.
 TensorList computed(const Layer& l, const TensorList& in, bool keeps, Workspace& space) {
   GradScope off(false);
@@ -154,7 +146,7 @@ TensorList computed(const Layer& l, const TensorList& in, bool keeps, Workspace&
   if (keeps && l.cell == Cell::Gru) space.kept = empty(Dims{total, hidden}, dtype);
   TensorRef h = copy_of_rows(in[H0]), c = in[C0] ? copy_of_rows(in[C0]) : nullptr,
             y = empty(Dims{total, w_hh->size(1)}, dtype);
-  visit_native(dtype, [&]<class T>() {
+  visit_wide(dtype, "recurrent layer", [&]<class T>() {
     recurrent_forward(
         kernel_layer<T>(l, w_ih, w_hh, w_hr),
         RecurrentForward<T>{rows_of<T>(x), numbers<T>(b_ih), numbers<T>(b_hh), places<T>(space.gates), places<T>(h),
@@ -220,7 +212,7 @@ void vjp(Vjp& v, const Layer& l) {
   if (differentiates()) return recorded_vjp(v, in, [&](const TensorList& inputs) { return composed(l, inputs); });
   Workspace space{v.saved(input_count + 1), v.saved(input_count + 2), v.saved(input_count + 3)};
   TensorRef y = v.saved(input_count);
-  visit_native(in[X]->dtype, [&]<class T>() { set_gradients<T>(v, l, in, y, space); });
+  visit_wide(in[X]->dtype, "recurrent layer", [&]<class T>() { set_gradients<T>(v, l, in, y, space); });
 }
 
 // ---- the operator

@@ -125,7 +125,7 @@ Pair running_extreme(const char* node, const Tensor& t, std::int64_t dim_, bool 
   int dim = wrap_dim(dim_, t.ndim);
   Pair out{empty(t.sizes(), t.dtype), empty(t.sizes(), DType::Int64)};
   auto* places = out[1]->write_as<std::int64_t>();
-  visit_sortable(t.dtype, largest ? "cummax" : "cummin", [&]<class T>() {
+  visit_not_complex(t.dtype, largest ? "cummax" : "cummin", [&]<class T>() {
     auto* origin = out[0]->write_as<T>();
     scan_lines<T>(t, *out[0], dim, false, [&](auto in, auto to, std::int64_t n, std::int64_t count) {
       Lines<std::int64_t> index{places + (to.data - origin), to.stride, 1};

@@ -53,7 +53,7 @@ Pair sorted(const char* node, const Tensor& t, std::int64_t dim_, bool descendin
   int dim = wrap_dim(dim_, t.ndim);
   std::int64_t n = along(t, dim).n;
   Found found(t, dim, n);
-  visit_sortable(t.dtype, "sort", [&]<class T>() {
+  visit_not_complex(t.dtype, "sort", [&]<class T>() {
     found.for_lines<T>(t, dim,
                        [&](auto in, auto values, auto places) { sort_line<T>(in, n, descending, values, places); });
   });
@@ -94,7 +94,7 @@ Pair select_one(const char* operation, const char* node, const Tensor& t, std::i
 }
 
 constexpr auto of_numbers = [](DType d, const char* operation, auto& f) { visit_numbers(d, operation, f); };
-constexpr auto of_all = [](DType d, const char* operation, auto& f) { visit_sortable(d, operation, f); };
+constexpr auto of_all = [](DType d, const char* operation, auto& f) { visit_not_complex(d, operation, f); };
 
 Pair kthvalue(const Tensor& t, std::int64_t k, std::int64_t dim_, bool keepdim) {
   int dim = wrap_dim(dim_, t.ndim);

@@ -40,7 +40,7 @@ std::tuple<TensorRef, TensorRef, TensorRef> distinct(const Tensor& t, bool conse
        *number = wants_counts ? counts->write_as<std::int64_t>() : nullptr;
   std::int64_t found = 0;
   TensorRef values;
-  visit_sortable(t.dtype, "unique", [&]<class T>() {
+  visit_not_complex(t.dtype, "unique", [&]<class T>() {
     auto* from = rows->read_as<T>();
     if (dim_) {
       auto* places = kept->write_as<std::int64_t>();

@@ -223,29 +223,46 @@ decltype(auto) visit_dtype(DType d, F&& f) {
   fail("a tensor's dtype is out of range");
 }
 
-/// The same over the real types that have ordinary arithmetic in C++ (half types and complex are refused by name).
+/// The same over the types that `accepts` takes: `accepts.template operator()<T>()`, float among them. The others are
+/// refused in the name of `operation`.
+template <auto accepts, class F>
+decltype(auto) visit_only(DType d, const char* operation, F&& f) {
+  using Result = decltype(f.template operator()<float>());
+  return visit_dtype(d, [&]<class T>() -> Result {
+    if constexpr (accepts.template operator()<T>())
+      return f.template operator()<T>();
+    else
+      fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
+  });
+}
+
+template <class T>
+inline constexpr bool is_half_type = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+/// All types but the complex ones.
+template <class F>
+decltype(auto) visit_not_complex(DType d, const char* operation, F&& f) {
+  return visit_only<[]<class T>() { return !is_complex_type<T>; }>(d, operation, f);
+}
+/// Whole and floating numbers: neither bool nor complex.
+template <class F>
+decltype(auto) visit_numbers(DType d, const char* operation, F&& f) {
+  return visit_only<[]<class T>() { return !is_complex_type<T> && !std::is_same_v<T, bool>; }>(d, operation, f);
+}
+/// The real types that have ordinary arithmetic in C++: neither half nor complex.
 template <class F>
 decltype(auto) visit_real(DType d, const char* operation, F&& f) {
-  switch (d) {
-    case DType::Bool:
-      return f.template operator()<bool>();
-    case DType::UInt8:
-      return f.template operator()<std::uint8_t>();
-    case DType::Int8:
-      return f.template operator()<std::int8_t>();
-    case DType::Int16:
-      return f.template operator()<std::int16_t>();
-    case DType::Int32:
-      return f.template operator()<std::int32_t>();
-    case DType::Int64:
-      return f.template operator()<std::int64_t>();
-    case DType::Float32:
-      return f.template operator()<float>();
-    case DType::Float64:
-      return f.template operator()<double>();
-    default:
-      fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(d).scalar_name, "'");
-  }
+  return visit_only<[]<class T>() { return !is_complex_type<T> && !is_half_type<T>; }>(d, operation, f);
+}
+/// Floating types, the half ones among them.
+template <class F>
+decltype(auto) visit_floating(DType d, const char* operation, F&& f) {
+  return visit_only<[]<class T>() { return is_half_type<T> || std::is_floating_point_v<T>; }>(d, operation, f);
+}
+/// float and double.
+template <class F>
+decltype(auto) visit_wide(DType d, const char* operation, F&& f) {
+  return visit_only<[]<class T>() { return std::is_floating_point_v<T>; }>(d, operation, f);
 }
 
 /// Moves n elements by raw width: for kernels that copy numbers without looking at them.
