@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kernels/fill.h"
 #include "kernels/nest.h"
 #include "kernels/parallel.h"
 #include "operators/operators.h"
@@ -68,15 +69,16 @@ void fill_numbers(Tensor& t, const Scalar& value) {
   value.store(t.dtype, element);
   char* base = reinterpret_cast<char*>(t.write());
   std::int64_t item = t.item_size();
-  const std::int64_t* strides[] = {t.strides().data()};
-  Nest nest(t.sizes(), strides, &item, 1);
   visit_width(item, [&]<class T>() {
     T v;
     std::memcpy(&v, element, sizeof v);
+    if (t.numel * item <= 4096 && t.is_contiguous()) return fill_run(base, std::size_t(t.numel), v);
+    const std::int64_t* strides[] = {t.strides().data()};
+    Nest nest(t.sizes(), strides, &item, 1);
     parallel_for(nest.numel, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
       nest.run(&base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
         if (steps[0] == std::int64_t(sizeof(T)))
-          std::fill_n(reinterpret_cast<T*>(p[0]), n, v);
+          fill_run(p[0], std::size_t(n), v);
         else
           for (std::int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(p[0] + i * steps[0]) = v;
       });
@@ -92,11 +94,7 @@ TensorRef full(IntSpan sizes, const Scalar& value, DType dtype) {
 
 TensorRef zeros(IntSpan sizes, DType dtype) {
   TensorRef t = empty(sizes, dtype);
-  if (t->numel == 0) return t;
-  if (t->numel * t->item_size() <= 4096)
-    std::memset(t->write(), 0, std::size_t(t->numel * t->item_size()));
-  else
-    fill_numbers(*t, 0);
+  fill_numbers(*t, 0);
   return t;
 }
 

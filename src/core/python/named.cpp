@@ -253,8 +253,24 @@ PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of
 }  // namespace
 
 PyObject* make_size(IntSpan sizes) {
-  PyObject* self = checked(size_type->tp_alloc(size_type, Py_ssize_t(sizes.size())));
-  for (std::size_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(self, Py_ssize_t(i), PyLong_FromLongLong(sizes[i]));
+  // A Size never changes, so the lately made ones are given again: `x.shape` asks for the same few all the time.
+  struct Known {
+    std::array<std::int64_t, 5> sizes;
+    PyObject* object;
+  };
+  static std::array<Known, 64> known;  // guarded by the interpreter lock
+  std::size_t n = sizes.size(), key = n;
+  for (std::int64_t size : sizes) key = key * 31 + std::size_t(size);
+  Known* slot = n <= known[0].sizes.size() ? &known[key % known.size()] : nullptr;
+  if (slot && slot->object && PyTuple_GET_SIZE(slot->object) == Py_ssize_t(n) &&
+      std::equal(sizes.begin(), sizes.end(), slot->sizes.begin()))
+    return Py_NewRef(slot->object);
+  PyObject* self = checked(size_type->tp_alloc(size_type, Py_ssize_t(n)));
+  for (std::size_t i = 0; i < n; ++i) PyTuple_SET_ITEM(self, Py_ssize_t(i), PyLong_FromLongLong(sizes[i]));
+  if (slot) {
+    Py_XSETREF(slot->object, Py_NewRef(self));
+    std::copy(sizes.begin(), sizes.end(), slot->sizes.begin());
+  }
   return self;
 }
 

@@ -113,20 +113,24 @@ class _Product:
         self.func, self.has_aux, self.primals = func, has_aux, leaves
         state = rushlight.get_rng_state()
         self.inputs = Inputs(leaves)
-        result = func(*pytree.tree_unflatten(self.inputs.seen, self.spec))
+        self.results, self.out_spec, aux = self._run(self.inputs)
         self.random = not rushlight.equal(state, rushlight.get_rng_state())
-        self.aux = None
-        if has_aux:
-            if not (isinstance(result, tuple) and len(result) == 2):
-                raise RuntimeError(f"vjp(f, *primals): {_AUX}")
-            result, self.aux = result
-        only_tensors(result, "vjp(f, *primals)", "f(*primals)")
-        self.results, self.out_spec = pytree.tree_flatten(result)
+        for t in self.results:
+            if not isinstance(t, Tensor):
+                only_tensors(t, "vjp(f, *primals)", "f(*primals)")
         self.outputs = [bottom(t) for t in self.results]
         self.others = outside and _C._reaches_others(tuple(self.outputs), self.inputs.values)
         self.output = pytree.tree_unflatten([leaving(t, self.others) for t in self.results], self.out_spec)
-        if has_aux:
-            self.aux = pytree.tree_map(lambda t: leaving(t, self.others), self.aux)
+        self.aux = pytree.tree_map(lambda t: leaving(t, self.others), aux) if has_aux else None
+
+    def _run(self, inputs: Inputs) -> tuple[list[Any], pytree.TreeSpec, Any]:
+        """What the function returns for these inputs: the leaves and the structure of its output, and what is beside."""
+        result, aux = self.func(*pytree.tree_unflatten(inputs.seen, self.spec)), None
+        if self.has_aux:
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise RuntimeError(f"vjp(f, *primals): {_AUX}")
+            result, aux = result
+        return *pytree.tree_flatten(result), aux
 
     def __call__(self, cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         leaves, spec = pytree.tree_flatten(cotangents)
@@ -136,43 +140,34 @@ class _Product:
                 f"function. cotangents: {spec}, primal output: {self.out_spec}"
             )
         own = self.inputs.numbers
-        newer = [n for n in _levels_of(leaves) if n not in own]
-        if newer:
-            return self._batched(leaves, cotangents)
-        vectors = [self._seed(v, out, i) for i, (v, out) in enumerate(zip(leaves, self.results, strict=True))]
+        if any([n not in own for n in _levels_of(leaves)]):
+            return self._gradients(self._batched(leaves))
         if create_graph is None:
             create_graph = rushlight.is_grad_enabled()
-        create_graph = create_graph and (self.others or any(bottom(v).requires_grad for v in leaves))
-        grads = self.inputs.pull(self.outputs, vectors, retain_graph, create_graph)
-        return self._gradients(grads)
+        return self._gradients(
+            _pulled(self.inputs, self.results, self.outputs, leaves, retain_graph, create_graph, self.others)
+        )
 
     def _gradients(self, grads: list[Tensor]) -> Any:
         return pytree.tree_unflatten(grads, self.spec)
 
-    def _seed(self, v: Tensor, out: Tensor, i: int) -> Tensor:
-        if v.shape != out.shape:
-            raise RuntimeError(
-                f"Mismatch in shape: grad_output[{i}] has a shape of {v.shape} and output[{i}] has a shape of "
-                f"{out.shape}."
-            )
-        levels = _C._unbatch(out)[1]
-        sizes = tuple(_C._unbatch(out)[0].shape[: len(levels)])
-        return bottom(_C._spread(v, levels, sizes))
-
     def rows(self, basis: list[Tensor]) -> list[Tensor]:
         """The products with a batch of cotangents, all at once; the batch is the first dimension."""
         with batching(int(basis[0].shape[0]), "error") as level:
-            grads = self(pytree.tree_unflatten([_C._batch(v, level) for v in basis], self.out_spec))
-            return [_C._value_at(g, level) for g in pytree.tree_leaves(grads)]
+            grads = self._batched([_C._batch(v, level) for v in basis])
+            return [_C._value_at(g, level) for g in grads]
 
-    def _batched(self, leaves: list[Tensor], cotangents: Any) -> Any:
+    def _batched(self, leaves: list[Tensor]) -> list[Tensor]:
         """Cotangents batched by a vmap that was not open when the function ran: it runs again under that one."""
         if not self.random:
             try:
                 with differentiating() as outside:
-                    again = _Product(self.func, pytree.tree_unflatten(self.primals, self.spec), self.has_aux, outside)
-                    again.inputs.finish()
-                return again(cotangents)
+                    inputs = Inputs(self.primals)
+                    results, _, _ = self._run(inputs)
+                    outputs = [bottom(t) for t in results]
+                    others = outside and _C._reaches_others(tuple(outputs), inputs.values)
+                    inputs.finish()
+                return _pulled(inputs, results, outputs, leaves, False, rushlight.is_grad_enabled(), others)
             except BatchingError:  # numbers decided what it did: they are the same for all cotangents
                 pass
         level = max(_levels_of(leaves))
@@ -182,8 +177,32 @@ class _Product:
         for i in range(size):
             row = [v if w is None else w[i] for v, w in zip(leaves, values, strict=True)]
             rows.append(pytree.tree_leaves(self(pytree.tree_unflatten(row, self.out_spec))))
-        grads = [_C._batch(rushlight.stack(list(column)), level) for column in zip(*rows, strict=True)]
-        return self._gradients(grads)
+        return [_C._batch(rushlight.stack(list(column)), level) for column in zip(*rows, strict=True)]
+
+
+def _pulled(
+    inputs: Inputs,
+    results: list[Tensor],
+    outputs: list[Tensor],
+    cotangents: list[Tensor],
+    keep: bool,
+    recording: bool,
+    others: bool,
+) -> list[Tensor]:
+    """The cotangents times the Jacobian; the product has a graph if one is recorded and something outside needs it."""
+    vectors = [_seed(v, out, i) for i, (v, out) in enumerate(zip(cotangents, results, strict=True))]
+    create_graph = recording and (others or any([bottom(v).requires_grad for v in cotangents]))
+    return inputs.pull(outputs, vectors, keep or create_graph, create_graph)
+
+
+def _seed(v: Tensor, out: Tensor, i: int) -> Tensor:
+    """The numbers of a cotangent, with the levels of its output."""
+    if v.shape != out.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {v.shape} and output[{i}] has a shape of {out.shape}."
+        )
+    value, levels = _C._unbatch(out)
+    return bottom(_C._spread(v, levels, tuple(value.shape[: len(levels)])))
 
 
 def _levels_of(tensors: list[Tensor]) -> set[int]:

@@ -122,13 +122,15 @@ SUPPORTED_NODES[is_struct_sequence_class] = NodeDef(
 )
 
 
-def _get_node_type(tree: PyTree) -> Any:
+def _node_of(tree: PyTree) -> NodeDef | None:
+    """How the tree's outermost container is taken apart; None for a leaf."""
     cls = type(tree)
-    if cls in SUPPORTED_NODES or not issubclass(cls, tuple):
-        return cls
+    node = SUPPORTED_NODES.get(cls)
+    if node is not None or not issubclass(cls, tuple):
+        return node
     if is_namedtuple_class(cls):
-        return namedtuple
-    return is_struct_sequence_class if is_struct_sequence_class(cls) else cls
+        return SUPPORTED_NODES[namedtuple]
+    return SUPPORTED_NODES[is_struct_sequence_class] if is_struct_sequence_class(cls) else None
 
 
 class TreeSpec:
@@ -140,15 +142,18 @@ class TreeSpec:
         children: the structures of the children.
     """
 
-    __slots__ = ("_children", "context", "num_children", "num_leaves", "num_nodes", "type")
+    __slots__ = ("_children", "_flat", "context", "num_children", "num_leaves", "num_nodes", "type")
 
     def __init__(self, type: Any, context: Context, children: list[TreeSpec]) -> None:
         self.type = type
         self.context = context
         self._children = children
-        self.num_children = len(children)
-        self.num_nodes: int = 1 + sum(child.num_nodes for child in children)
-        self.num_leaves: int = 1 if type is None else sum(child.num_leaves for child in children)
+        self.num_children = count = len(children)
+        self._flat = type is not None and children.count(_LEAF) == count  # all children are leaves, as in most trees
+        self.num_nodes: int = 1 + (count if self._flat else sum([child.num_nodes for child in children]))
+        self.num_leaves: int = count if self._flat else sum([child.num_leaves for child in children])
+        if type is None:
+            self.num_leaves = 1
 
     def is_leaf(self) -> bool:
         """Return whether the whole tree is one leaf."""
@@ -174,6 +179,10 @@ class TreeSpec:
                 f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} "
                 f"but the spec refers to a pytree that holds {self.num_leaves} items ({self})."
             )
+        if self.type is None:
+            return leaves[0]
+        if self._flat:
+            return SUPPORTED_NODES[self.type].unflatten_fn(leaves, self.context)
         return self._build(iter(leaves))
 
     def _build(self, leaves: Iterator[Any]) -> PyTree:
@@ -200,12 +209,13 @@ class TreeSpec:
 
     def _matching_children(self, tree: PyTree) -> list[PyTree]:
         """Return the children of a container that must be like this one, in this one's order."""
-        kind = _get_node_type(tree)
+        node = _node_of(tree)
+        kind = type(tree) if node is None else node.type
         if self.type in _DICTS and kind in _DICTS:
             return self._values_by_key(tree)
-        if kind != self.type:
+        if node is None or kind != self.type:
             raise ValueError(f"Node type mismatch; expected {self.type}, but got {kind}.")
-        children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+        children, context = node.flatten_fn(tree)
         if len(children) != self.num_children:
             raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(children)}.")
         if kind is not deque and context != self.context:  # the maximal length of a deque is no structure
@@ -263,13 +273,12 @@ _LEAF = LeafSpec()
 
 
 def _flatten(tree: PyTree, leaves: list[Any], is_leaf: LeafPredicate | None) -> TreeSpec:
-    kind = _get_node_type(tree)
-    node = SUPPORTED_NODES.get(kind)
+    node = _node_of(tree)
     if node is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return _LEAF
     children, context = node.flatten_fn(tree)
-    return TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
+    return TreeSpec(node.type, context, [_flatten(child, leaves, is_leaf) for child in children])
 
 
 def tree_flatten(tree: PyTree, is_leaf: LeafPredicate | None = None) -> tuple[list[Any], TreeSpec]:
@@ -298,21 +307,22 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
 
 def tree_is_leaf(tree: PyTree, is_leaf: LeafPredicate | None = None) -> bool:
     """Return whether a tree is one leaf."""
-    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
+    return (is_leaf is not None and is_leaf(tree)) or _node_of(tree) is None
 
 
 def tree_iter(tree: PyTree, is_leaf: LeafPredicate | None = None) -> Iterator[Any]:
     """Yield the leaves of a tree in order."""
-    if tree_is_leaf(tree, is_leaf):
+    node = _node_of(tree)
+    if node is None or (is_leaf is not None and is_leaf(tree)):
         yield tree
         return
-    for child in SUPPORTED_NODES[_get_node_type(tree)].flatten_fn(tree)[0]:
+    for child in node.flatten_fn(tree)[0]:
         yield from tree_iter(child, is_leaf)
 
 
 def tree_leaves(tree: PyTree, is_leaf: LeafPredicate | None = None) -> list[Any]:
     """Return the leaves of a tree in order."""
-    return list(tree_iter(tree, is_leaf))
+    return [tree] if tree_is_leaf(tree, is_leaf) else list(tree_iter(tree, is_leaf))
 
 
 def tree_structure(tree: PyTree, is_leaf: LeafPredicate | None = None) -> TreeSpec:
