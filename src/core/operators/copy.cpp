@@ -113,22 +113,6 @@ TensorRef packed(const Tensor& t) {
   return out;
 }
 
-bool has_nan(const Tensor& t) {
-  if (!is_differentiable(t.dtype)) return false;
-  TensorRef p = packed(t);
-  return visit_dtype(t.dtype, [&]<class T>() {
-    const T* x = p->read_as<T>();
-    bool found = false;
-    for (std::int64_t i = 0; i < p->numel; ++i) {
-      if constexpr (is_complex_type<T>)
-        found |= std::isnan(x[i].real()) || std::isnan(x[i].imag());
-      else
-        found |= std::isnan(float(x[i]));
-    }
-    return found;
-  });
-}
-
 Scalar item(const Tensor& t) {
   check(t.numel == 1, "a Tensor with ", t.numel, " elements cannot be converted to Scalar");
   return Scalar::load(t.dtype, t.read());

@@ -15,8 +15,6 @@ void add_numbers(Tensor& to, const Tensor& from);
 TensorRef copy_of(const Tensor& t);
 /// Row-major: the tensor itself where it is, else a copy without history.
 TensorRef packed(const Tensor& t);
-/// True where a floating tensor holds a NaN.
-bool has_nan(const Tensor& t);
 Scalar item(const Tensor& t);
 
 // recorded

@@ -1,6 +1,7 @@
 #include "operators/extremum.h"
 
 #include "operators/along.h"
+#include "operators/finite.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
