@@ -140,7 +140,7 @@ class _Product:
                 f"function. cotangents: {spec}, primal output: {self.out_spec}"
             )
         own = self.inputs.numbers
-        if any([n not in own for n in _levels_of(leaves)]):
+        if any(n not in own for n in _levels_of(leaves)):
             return self._gradients(self._batched(leaves))
         if create_graph is None:
             create_graph = rushlight.is_grad_enabled()
@@ -191,7 +191,7 @@ def _pulled(
 ) -> list[Tensor]:
     """The cotangents times the Jacobian; the product has a graph if one is recorded and something outside needs it."""
     vectors = [_seed(v, out, i) for i, (v, out) in enumerate(zip(cotangents, results, strict=True))]
-    create_graph = recording and (others or any([bottom(v).requires_grad for v in cotangents]))
+    create_graph = recording and (others or any(bottom(v).requires_grad for v in cotangents))
     return inputs.pull(outputs, vectors, keep or create_graph, create_graph)
 
 
