@@ -381,6 +381,28 @@ def test_jvp_is_differentiated(x, t):
         assert_close(grad(tangent_of(made).sum(), x)[0], 2 * t)
 
 
+def test_outputs_that_a_function_saved_keep_their_tangents(x, t):
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            y = a.exp()
+            ctx.save_for_backward(y)
+            ctx.save_for_forward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+        @staticmethod
+        def jvp(ctx, ta):
+            return ta * ctx.saved_for_forward[0]
+
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, t).requires_grad_()
+        assert_close(tangent_of(grad(Exp.apply(dual).sum(), dual)[0]), x.exp() * t)
+
+
 def test_functions_without_jvp_are_refused(dual, x):
     assert_close(custom(None).apply(x), 2 * x)
     with pytest.raises(NotImplementedError, match="You must implement the jvp function"):

@@ -431,33 +431,83 @@ class Application {
     if (intermediate && !s.dirty) keep_arguments(s);
   }
 
-  /// The tangents of the results by the Function's jvp, level by level.
+  /// The tangents of the results, level by level: by the Function's jvp, or by its backward where that serves for both.
   void push_tangents(PyObject* outputs, PyObject* results) {
-    static PyObject* jvp_name = intern("jvp");
-    FunctionState& s = state_of(ctx_);
+    static PyObject* transposes_name = intern("_transposes_backward");
+    Owned transposes(checked(PyObject_GetAttr(cls_, transposes_name)));
     int seen = modes.dual;
     for (int level = 0; level < seen; ++level) {
       TangentsBelow below(level);
       Owned tangents(tangents_of(level));
       if (!tangents) continue;
-      Owned jvp(checked(PyObject_GetAttr(cls_, jvp_name)));
-      Owned pushed(checked(PyObject_CallObject(jvp, tangents)));
-      if (!PyTuple_Check(pushed.get())) pushed = Owned(checked(PyTuple_Pack(1, pushed.get())));
-      Py_ssize_t n = PyTuple_GET_SIZE(results), got = PyTuple_GET_SIZE(pushed.get());
-      check(n == got, "Function's jvp returned an invalid number of forward gradients (expected ", n, " but got ", got,
-            ")");
-      for (Py_ssize_t i = 0; i < n; ++i) {
-        PyObject *t = PyTuple_GET_ITEM(pushed.get(), i), *o = PyTuple_GET_ITEM(results, i),
-                 *given = PyTuple_GET_ITEM(outputs, i);
-        check(t == Py_None || is_tensor(t), "expected Variable or None (got ", Py_TYPE(t)->tp_name,
-              ") for grad output ", i, ".");
-        if (is_tensor(o) && !contains(s.non_differentiable, given) && is_differentiable(tensor_of(o)->dtype))
-          receive_tangent(given, *tensor_of(o), i, t, tangents, level);
-        else
-          check(t == Py_None, "Function's jvp returned a gradient at position ", i,
-                ", but  the corresponding forward output is not a differentiable Tensor.You should return None at that "
-                "position instead.");
-      }
+      if (transposes.get() == Py_True)
+        transpose(results, level);
+      else
+        push(outputs, results, tangents, level);
+    }
+  }
+
+  void push(PyObject* outputs, PyObject* results, PyObject* tangents, int level) {
+    static PyObject* jvp_name = intern("jvp");
+    FunctionState& s = state_of(ctx_);
+    Owned jvp(checked(PyObject_GetAttr(cls_, jvp_name)));
+    Owned pushed(checked(PyObject_CallObject(jvp, tangents)));
+    if (!PyTuple_Check(pushed.get())) pushed = Owned(checked(PyTuple_Pack(1, pushed.get())));
+    Py_ssize_t n = PyTuple_GET_SIZE(results), got = PyTuple_GET_SIZE(pushed.get());
+    check(n == got, "Function's jvp returned an invalid number of forward gradients (expected ", n, " but got ", got,
+          ")");
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject *t = PyTuple_GET_ITEM(pushed.get(), i), *o = PyTuple_GET_ITEM(results, i),
+               *given = PyTuple_GET_ITEM(outputs, i);
+      check(t == Py_None || is_tensor(t), "expected Variable or None (got ", Py_TYPE(t)->tp_name, ") for grad output ",
+            i, ".");
+      if (is_tensor(o) && !contains(s.non_differentiable, given) && is_differentiable(tensor_of(o)->dtype))
+        receive_tangent(given, *tensor_of(o), i, t, tangents, level);
+      else
+        check(t == Py_None, "Function's jvp returned a gradient at position ", i,
+              ", but  the corresponding forward output is not a differentiable Tensor.You should return None at that "
+              "position instead.");
+    }
+  }
+
+  /// The tangents of the results by transposing backward, as for the operators of the core (autograd/tangent.h).
+  void transpose(PyObject* results, int level) {
+    FunctionState& s = state_of(ctx_);
+    Py_ssize_t n = PyTuple_GET_SIZE(args_), n_outputs = PyTuple_GET_SIZE(results);
+    TensorList outs(static_cast<std::size_t>(n_outputs)), tangents(static_cast<std::size_t>(n));
+    bool records = recorded_;
+    Owned needs(checked(PyTuple_New(n)));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* a = PyTuple_GET_ITEM(args_, i);
+      TensorRef& t = tangents[std::size_t(i)];
+      if (is_tensor(a) && is_differentiable(tensor_of(a)->dtype)) t = TensorRef(find_tangent(*tensor_of(a), level));
+      records = records || (t && t->requires_grad());
+      PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(bool(t)));
+    }
+    for (Py_ssize_t i = 0; i < n_outputs; ++i)
+      if (PyObject* o = PyTuple_GET_ITEM(results, i); is_tensor(o) && !contains(s.non_differentiable, o))
+        outs[std::size_t(i)] = TensorRef(tensor_of(o));
+    std::swap(s.needs_input_grad, needs);
+    TensorList pushed = transpose_pullback(outs, tangents, records && modes.grad,
+                                           [&](TensorRef* g, TensorRef* given) { pull(outs, tangents, g, given); });
+    std::swap(s.needs_input_grad, needs);
+    for (std::size_t i = 0; i < outs.size(); ++i) {
+      if (!pushed[i]) continue;
+      set_tangent(*outs[i], level, std::move(pushed[i]));
+      note_output_tangent(node_of(ctx_), int(i), level, *find_tangent(*outs[i], level));
+    }
+  }
+
+  /// Calls backward for `cotangents` of `outs`.
+  void pull(const TensorList& outs, const TensorList& tangents, TensorRef* cotangents, TensorRef* gradients) {
+    Owned given(checked(PyTuple_New(Py_ssize_t(outs.size()))));
+    for (std::size_t i = 0; i < outs.size(); ++i) PyTuple_SET_ITEM(given.get(), Py_ssize_t(i), wrap(cotangents[i]));
+    Owned method(checked(PyObject_GetAttrString(ctx_, "apply")));
+    Owned pulled(checked(PyObject_CallObject(method, given)));
+    if (!PyTuple_Check(pulled.get())) pulled = Owned(checked(PyTuple_Pack(1, pulled.get())));
+    for (std::size_t i = 0; i < tangents.size(); ++i) {
+      PyObject* g = PyTuple_GET_ITEM(pulled.get(), Py_ssize_t(i));
+      if (tangents[i] && g != Py_None) gradients[i] = conform(function_of(ctx_), int(i), g);
     }
   }
 
@@ -500,6 +550,7 @@ class Application {
     else if (index_in(tangents, pushed) >= 0)
       t = clone(*t);  // a result's tangent is not an input's, too
     set_tangent(out, level, std::move(t));
+    note_output_tangent(node_of(ctx_), int(i), level, *find_tangent(out, level));
   }
 
   bool shows_input(const Tensor& t) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from ..utils import _pytree as pytree
 from .levels import open_levels, reopened
 from .shape import padded
 
-__all__ = ["VmapInfo", "apply"]
+__all__ = ["VmapInfo", "apply", "leading"]
 
 
 class VmapInfo(NamedTuple):
@@ -49,7 +50,8 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     if cls.generate_vmap_rule:
         return _generated(cls, args)
     if ours:
-        return (_leading if _takes_batches(cls, args) else _looped)(cls, args, level)
+        core_dims = getattr(cls, "core_dims", None)
+        return _looped(cls, args, level) if core_dims is None else leading(cls.apply, core_dims, args, level)
     raise RuntimeError(
         f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
         "vmap staticmethod or set generate_vmap_rule=True."
@@ -96,25 +98,17 @@ def _own_rule(cls: Any, args: tuple[Any, ...], level: int) -> Any:
     return pytree.tree_unflatten(wrapped, spec)
 
 
-def _takes_batches(cls: Any, args: tuple[Any, ...]) -> bool:
-    """Is it a function of matrices, whose leading dimensions are a batch anyway?"""
-    return cls.__module__.startswith("rushlight.linalg.") and all(a.dim() > 1 for a in args if isinstance(a, Tensor))
+def leading(function: Callable[..., Any], core_dims: tuple[int, ...], args: tuple[Any, ...], level: int) -> Any:
+    """A function of items with leading batch dimensions, on values: the batch is one more of these.
 
-
-def _leading(cls: Any, args: tuple[Any, ...], level: int) -> Any:
-    """The Function on values: the batch is one more leading dimension."""
-    size = _info(level).batch_size
-
-    def value(a: Any) -> Any:
-        if not isinstance(a, Tensor):
-            return a
-        v = _C._value_at(a, level)
-        return a.expand(size, *a.shape) if v is None else v
-
-    values = [value(a) for a in args]
-    count = max([v.dim() for v in values if isinstance(v, Tensor)])
-    values = [padded(v, count - 1) if isinstance(v, Tensor) else v for v in values]
-    return _C._batch(cls.apply(*values), level)
+    ``core_dims`` says how many dimensions at the end of each argument are one item's.
+    """
+    values = [_C._value_at(a, level) if isinstance(a, Tensor) else None for a in args]
+    count = max([a.dim() - n for a, n in zip(args, core_dims, strict=False) if isinstance(a, Tensor)])
+    given = []
+    for a, value, n in zip(args, values, core_dims, strict=False):
+        given.append(a if value is None else padded(value, count + n))
+    return _C._batch(function(*given, *args[len(core_dims) :]), level)
 
 
 def _looped(cls: Any, args: tuple[Any, ...], level: int) -> Any:

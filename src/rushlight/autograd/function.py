@@ -123,6 +123,7 @@ class Function(metaclass=FunctionMeta):
     """
 
     generate_vmap_rule: ClassVar[bool] = False
+    _transposes_backward: ClassVar[bool] = False  # the core's: is forward mode to follow from backward?
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(

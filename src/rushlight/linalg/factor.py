@@ -6,15 +6,26 @@ differentiation" (2008), of Walter and Lehmann (QR), and of Golub and Pereyra (p
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
 import rushlight
 from rushlight import Tensor
-from rushlight.autograd import Function
 
-from .matrices import LinAlgError, check_matrix, check_square, matrices_of, named, numbers, over_batches, tensor, write
+from ..operators.operation import Operation
+from .matrices import (
+    LinAlgError,
+    check_matrix,
+    check_square,
+    every_sample,
+    matrices_of,
+    named,
+    numbers,
+    over_batches,
+    tensor,
+    write,
+)
 from .solve import solve_triangular
 
 __all__ = [
@@ -40,10 +51,12 @@ _svd = named("linalg_svd", "U S Vh")
 
 
 def _with_halved_diagonal(a: Tensor) -> Tensor:
-    return a.tril() - 0.5 * rushlight.diag_embed(a.diagonal(0, -2, -1))
+    return a - 0.5 * rushlight.diag_embed(a.diagonal(0, -2, -1))
 
 
-class LinalgCholeskyEx(Function):
+class LinalgCholeskyEx(Operation):
+    core_dims = (2,)
+
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         y = tensor(np.linalg.cholesky(numbers(a)))
@@ -53,9 +66,9 @@ class LinalgCholeskyEx(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (y,) = ctx.saved_tensors
-        inner = solve_triangular(y.mT, _with_halved_diagonal(y.mT @ grad), upper=True)
+        inner = solve_triangular(y.mH, _with_halved_diagonal((y.mH @ grad).tril()), upper=True)
         a = solve_triangular(y, inner, upper=False, left=False)
-        return 0.5 * (a + a.mT)
+        return 0.5 * (a + a.mH)
 
 
 def _minor(a: Any) -> int:
@@ -68,24 +81,26 @@ def _minor(a: Any) -> int:
     return 0
 
 
-def _minors(A: Tensor) -> Any:
-    return np.array([_minor(a) for a in matrices_of(A)], np.int32).reshape(A.shape[:-2])
+@over_batches(2)
+def _minors(A: Tensor) -> Tensor:
+    return tensor(np.array([_minor(a) for a in matrices_of(A)], np.int32).reshape(A.shape[:-2]))
 
 
 def _cholesky(name: str, A: Tensor, upper: bool) -> Tensor:
     check_square(name, A)
-    lower = A.mT if upper else A
+    lower = A.mH if upper else A
     try:
         factor: Tensor = LinalgCholeskyEx.apply(lower)
     except np.linalg.LinAlgError:
-        info = _minors(lower).reshape(-1)
+        lower = every_sample(lower)
+        info = numbers(_minors(lower)).reshape(-1)
         at = int(np.argmax(info > 0))
-        where = f"(Batch element {at}): " if A.dim() > 2 else ""
+        where = f"(Batch element {at}): " if lower.dim() > 2 else ""
         raise LinAlgError(
             f"{name}: {where}The factorization could not be completed because the input is not positive-definite "
             f"(the leading minor of order {info[at]} is not positive-definite)."
         ) from None
-    return factor.mT if upper else factor
+    return factor.mH if upper else factor
 
 
 def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
@@ -93,18 +108,19 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
     return write(out, _cholesky("linalg.cholesky", A, upper))
 
 
-@over_batches
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Return cholesky's factor, and per matrix the order of a minor that is not positive-definite, or 0."""
     check_square("linalg.cholesky_ex", A)
-    info = _minors(A.mT if upper else A)
-    if check_errors or not info.any():
-        return _cholesky_ex(*write(out, (_cholesky("linalg.cholesky_ex", A, upper), tensor(info))))
+    info = _minors(A.mH if upper else A)
+    if check_errors or not bool(every_sample(info).any()):
+        return _cholesky_ex(*write(out, (_cholesky("linalg.cholesky_ex", A, upper), info)))
     failed = A.detach().triu() if upper else A.detach().tril()
-    return _cholesky_ex(*write(out, (failed, tensor(info))))
+    return _cholesky_ex(*write(out, (failed, info)))
 
 
-class LinalgQr(Function):
+class LinalgQr(Operation):
+    core_dims = (2, 0)
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, mode: str) -> tuple[Tensor, Tensor]:
         if mode == "r":
@@ -112,11 +128,14 @@ class LinalgQr(Function):
         else:
             q, r = (tensor(x) for x in np.linalg.qr(numbers(a), cast("Any", mode)))
         ctx.mode = mode
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(q, r)
         return q, r
 
     @staticmethod
-    def backward(ctx: Any, q_grad: Tensor, r_grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, q_grad: Tensor | None, r_grad: Tensor | None) -> tuple[Tensor | None, None]:
+        if q_grad is None and r_grad is None:
+            return None, None
         q, r = ctx.saved_tensors
         if ctx.mode == "r":
             raise RuntimeError(
@@ -126,20 +145,25 @@ class LinalgQr(Function):
         m, n = q.shape[-2], r.shape[-1]
         if ctx.mode == "complete" and m > n:
             raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols")
-        if m >= n:
-            return _qr_vjp(q, r, q_grad, r_grad), None
+        if m >= n or r_grad is None:
+            of_a = _qr_vjp(q, r[..., :m], q_grad, r_grad)
+            return rushlight.nn.functional.pad(of_a, (0, n - of_a.shape[-1])) if m < n else of_a, None
         # A = [X | Y], R = [U | V]: Y = Q V, and X = Q U is square
         left, right = r[..., :m], r[..., m:]
         g = r_grad[..., m:]
-        x_grad = _qr_vjp(q, left, q_grad + q @ right @ g.mT, r_grad[..., :m])
+        of_q = q @ right @ g.mH
+        x_grad = _qr_vjp(q, left, of_q if q_grad is None else q_grad + of_q, r_grad[..., :m])
         return rushlight.cat([x_grad, q @ g], -1), None
 
 
-def _qr_vjp(q: Tensor, r: Tensor, q_grad: Tensor, r_grad: Tensor) -> Tensor:
-    """(grad_Q + Q copyltu(M)) R^-T with M = R grad_Rᵀ - grad_Qᵀ Q, copyltu making the lower triangle symmetric."""
-    m = r @ r_grad.mT - q_grad.mT @ q
-    symmetric = m.tril() + m.tril(-1).mT
-    return solve_triangular(r.mT, q_grad + q @ symmetric, upper=False, left=False)
+def _qr_vjp(q: Tensor, r: Tensor, q_grad: Tensor | None, r_grad: Tensor | None) -> Tensor:
+    """(grad_Q + Q (T + Tᴴ)) R^-H, T the upper triangle of grad_R Rᴴ - Qᴴ grad_Q with half its diagonal."""
+    m: Any = 0.0 if r_grad is None else r_grad @ r.mH
+    if q_grad is not None:
+        m = m - q.mH @ q_grad
+    triangle = _with_halved_diagonal(m.triu())
+    inner = q @ (triangle + triangle.mH)
+    return solve_triangular(r.mH, inner if q_grad is None else q_grad + inner, upper=False, left=False)
 
 
 def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
@@ -155,23 +179,46 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     return _qr(*write(out, LinalgQr.apply(A, mode)))
 
 
-class LinalgEigh(Function):
+def _off_diagonal(gaps: Tensor) -> Tensor:
+    """Differences of values, to divide by: infinite on the diagonal."""
+    return gaps.masked_fill(rushlight.eye(gaps.shape[-1], dtype=rushlight.bool), float("inf"))
+
+
+def _check_phase(name: str, what: str, diagonal: Tensor) -> None:
+    """Refuse a loss that depends on the phases of complex vectors, which nothing determines."""
+    if not diagonal.is_complex():
+        return
+    found = diagonal.detach().imag.abs()
+    limit = 1e-2 if diagonal.dtype == rushlight.complex64 else 1e-5
+    if bool((found > limit).any()):
+        raise RuntimeError(
+            f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
+            "loss function depends on this quantity, so it is ill-defined."
+        )
+
+
+class LinalgEigh(Operation):
+    core_dims = (2, 0)
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, uplo: str) -> tuple[Tensor, Tensor]:
         values, vectors = (tensor(x) for x in np.linalg.eigh(numbers(a), cast("Any", uplo)))
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(values, vectors)
         return values, vectors
 
     @staticmethod
-    def backward(ctx: Any, values_grad: Tensor, vectors_grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, values_grad: Tensor | None, vectors_grad: Tensor | None) -> tuple[Tensor | None, None]:
+        if values_grad is None and vectors_grad is None:
+            return None, None
         values, v = ctx.saved_tensors
-        inner = rushlight.diag_embed(values_grad)
-        if bool((vectors_grad != 0).any()) or vectors_grad.requires_grad:
-            gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
-            gaps = gaps.masked_fill(rushlight.eye(values.shape[-1], dtype=rushlight.bool), float("inf"))
-            inner = inner + (v.mT @ vectors_grad) / gaps
-        result = v @ inner @ v.mT
-        return 0.5 * (result + result.mT), None  # one triangle stands for both
+        inner: Any = 0.0 if values_grad is None else rushlight.diag_embed(values_grad)
+        if vectors_grad is not None:
+            turn = v.mH @ vectors_grad
+            _check_phase("linalg_eigh_backward", "eigenvectors", turn.diagonal(0, -2, -1))
+            inner = turn / _off_diagonal(values.unsqueeze(-2) - values.unsqueeze(-1)) + inner
+        result = v @ inner.to(v.dtype) @ v.mH
+        return 0.5 * (result + result.mH), None  # one triangle stands for both
 
 
 def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
@@ -188,38 +235,65 @@ def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor
     return computed
 
 
-class LinalgSvd(Function):
+class LinalgSvd(Operation):
+    core_dims = (2, 0)
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
         u, s, vh = (tensor(x) for x in np.linalg.svd(numbers(a), full))
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(u, s, vh)
         return u, s, vh
 
     @staticmethod
-    def backward(ctx: Any, u_grad: Tensor, s_grad: Tensor, vh_grad: Tensor) -> tuple[Tensor, None]:
+    def backward(
+        ctx: Any, u_grad: Tensor | None, s_grad: Tensor | None, vh_grad: Tensor | None
+    ) -> tuple[Tensor | None, None]:
+        if u_grad is None and s_grad is None and vh_grad is None:
+            return None, None
         u, s, vh = ctx.saved_tensors
         k = s.shape[-1]
-        extra = [g[..., k:] for g in (u_grad, vh_grad.mT)]
-        if any(bool((g != 0).any()) for g in extra):
+        v_grad = None if vh_grad is None else vh_grad.mH
+        if any(g is not None and bool((g[..., k:] != 0).any()) for g in (u_grad, v_grad)):
             raise RuntimeError(
                 "svd_backward: The singular vectors beyond the first min(m, n) of full_matrices=True have no derivative"
             )
-        u, vh, u_grad, v_grad = u[..., :k], vh[..., :k, :], u_grad[..., :k], vh_grad[..., :k, :].mT
-        vectors = any(bool((g != 0).any()) or g.requires_grad for g in (u_grad, v_grad))
-        inner = rushlight.diag_embed(s_grad)
-        if not vectors:
-            return u @ inner @ vh, None
+        u, v = u[..., :k], vh[..., :k, :].mH
+        inner: Any = 0.0 if s_grad is None else rushlight.diag_embed(s_grad)
+        if u_grad is None and v_grad is None:
+            return u @ inner.to(u.dtype) @ v.mH, None
         row, column = s.unsqueeze(-2), s.unsqueeze(-1)
-        gaps = (row - column) * (row + column)
-        gaps = gaps.masked_fill(rushlight.eye(k, dtype=rushlight.bool), float("inf"))
-        ug, vg = u.mT @ u_grad, vh @ v_grad
-        inner = inner + (ug - ug.mT) / gaps * row + column * ((vg - vg.mT) / gaps)
-        result = u @ inner @ vh
-        if u.shape[-2] > k:
-            result = result + ((u_grad - u @ ug) / s.unsqueeze(-2)) @ vh
-        if vh.shape[-1] > k:
-            result = result + (u / s.unsqueeze(-2)) @ (v_grad - vh.mT @ vg).mT
-        return result, None
+        gaps = _off_diagonal((row - column) * (row + column))
+        phases: Any = 0.0
+        beside: Any = 0.0
+        if u_grad is not None:
+            u_grad = u_grad[..., :k]
+            turn = u.mH @ u_grad
+            inner = (turn - turn.mH) / gaps * row + inner
+            phases = phases + turn.diagonal(0, -2, -1)
+            if u.shape[-2] > k:
+                beside = beside + ((u_grad - u @ turn) / row) @ v.mH
+        if v_grad is not None:
+            v_grad = v_grad[..., :k]
+            turn = v.mH @ v_grad
+            inner = column * ((turn - turn.mH) / gaps) + inner
+            phases = phases + turn.diagonal(0, -2, -1)
+            if v.shape[-2] > k:
+                beside = beside + (u / row) @ (v_grad - v @ turn).mH
+        if u.is_complex():
+            _check_phase("svd_backward", "singular vectors", phases)
+            inner = inner + rushlight.diag_embed(_half_phases(u, v, u_grad, v_grad) / s)
+        return u @ inner.to(u.dtype) @ v.mH + beside, None
+
+
+def _half_phases(u: Tensor, v: Tensor, u_grad: Tensor | None, v_grad: Tensor | None) -> Tensor:
+    """i/2 of how far the loss grows as each u turns, less as each v does: one phase is free, both turn by halves."""
+    turns: Any = 0.0
+    for sign, x, g in ((0.5, u, u_grad), (-0.5, v, v_grad)):
+        if g is not None:
+            turns = turns + sign * (x.conj() * g).sum(-2).imag
+    found: Tensor = turns * 1j
+    return found
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
@@ -239,25 +313,27 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) 
     return computed
 
 
-class LinalgPinv(Function):
+class LinalgPinv(Operation):
+    core_dims = (2, 0, 0, 0)
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, atol: Tensor, rtol: Tensor, hermitian: bool) -> Tensor:
         u, s, vh = np.linalg.svd(numbers(a), full_matrices=False, hermitian=hermitian)
         greatest = s.max(-1, keepdims=True) if s.shape[-1] else s.sum(-1, keepdims=True)
         limit = np.maximum(numbers(atol)[..., None], numbers(rtol)[..., None] * greatest)
-        inverse = np.divide(1, s, out=np.zeros_like(s), where=s > limit)
-        y = tensor(np.swapaxes(vh, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2)))
+        inverse = np.divide(1, s, out=np.zeros(np.broadcast_shapes(s.shape, limit.shape), s.dtype), where=s > limit)
+        y = tensor(np.swapaxes(vh.conj(), -1, -2) @ (inverse[..., None] * np.swapaxes(u.conj(), -1, -2)))
         ctx.save_for_backward(a, y)
         return y
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         a, y = ctx.saved_tensors
-        g, yt = grad.mT, y.mT
+        g, yh = grad.mH, y.mH
         outer, inner = g @ y, y @ g
-        result = -(yt @ grad @ yt)
-        result = result + (outer - a @ (y @ outer)) @ yt
-        result = result + yt @ (inner - (inner @ y) @ a)
+        result = -(yh @ grad @ yh)
+        result = result + (outer - a @ (y @ outer)) @ yh
+        result = result + yh @ (inner - (inner @ y) @ a)
         return result, None, None, None
 
 
@@ -297,7 +373,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         greatest = values[..., :1] if values.shape[-1] else 0.0
         rank = (values > greatest * share).sum(-1)
     solution = pinv(A, share) @ b
-    full = m > n and bool((rank == n).all()) and driver in ("gels", "gelsd", "gelss", None)
+    full = m > n and bool((every_sample(rank) == n).all()) and driver in ("gels", "gelsd", "gelss", None)
     residuals = (A @ solution - b).square().sum(-2) if full else solution.reshape(-1)[:0]
     nothing = rushlight.empty(0, dtype=rushlight.int64)
     return _lstsq(
@@ -308,15 +384,27 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     )
 
 
+class Geqrf(Operation):
+    core_dims = (2,)
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor) -> tuple[Tensor, Tensor]:
+        h, tau = np.linalg.qr(numbers(a), "raw")
+        return tensor(np.swapaxes(h, -1, -2)), tensor(tau)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor) -> NoReturn:
+        raise NotImplementedError("the derivative for 'geqrf' is not implemented: use torch.linalg.qr")
+
+
 def geqrf(input: Tensor, *, out: Any = None) -> Any:
     """Return QR in LAPACK's form: R above the diagonal, the reflectors' vectors below, and their factors tau."""
     check_matrix("geqrf", input)
-    h, tau = np.linalg.qr(numbers(input), "raw")
-    return _geqrf(*write(out, (tensor(np.swapaxes(h, -1, -2)), tensor(tau))))
+    return _geqrf(*write(out, Geqrf.apply(input)))
 
 
 def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the first columns of the product of the reflectors I - tau v vᵀ, whose v stand below A's diagonal."""
+    """Return the first columns of the product of the reflectors I - tau v vᴴ, whose v stand below A's diagonal."""
     check_matrix("linalg.householder_product", A)
     m, n = A.shape[-2:]
     if m < n:
@@ -333,5 +421,5 @@ def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) ->
     q = A.clone().zero_() + rushlight.eye(m, n, dtype=A.dtype)
     for i in range(tau.shape[-1] - 1, -1, -1):
         v = vectors[..., i : i + 1]
-        q = q - tau[..., i, None, None] * (v @ (v.mT @ q))
+        q = q - tau[..., i, None, None] * (v @ (v.mH @ q))
     return write(out, q)

@@ -7,8 +7,8 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
-from rushlight.autograd import Function
 
+from ..operators.operation import Operation
 from . import factor
 from .lu import lu_factor_ex
 from .lu import lu_solve as solve_with_factors
@@ -53,13 +53,15 @@ def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -
     return write(out, factor._cholesky("cholesky", input, upper))
 
 
-class CholeskySolve(Function):
+class CholeskySolve(Operation):
     """A^-1 B by way of A's factor L. The derivative takes A for L Lᵀ with all of L, as PyTorch's does."""
+
+    core_dims = (2, 2, 0)
 
     @staticmethod
     def forward(ctx: Any, b: Tensor, factor: Tensor, upper: bool) -> Tensor:
-        lower = factor.mT if upper else factor
-        x = solve_triangular(lower.mT, solve_triangular(lower, b, upper=False), upper=True)
+        lower = factor.mH if upper else factor
+        x = solve_triangular(lower.mH, solve_triangular(lower, b, upper=False), upper=True)
         ctx.upper = upper
         ctx.save_for_backward(factor, x)
         return x
@@ -68,8 +70,8 @@ class CholeskySolve(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         factor, x = ctx.saved_tensors
         b_grad = CholeskySolve.apply(grad, factor, ctx.upper)
-        inner = b_grad @ x.mT
-        symmetric = -(inner + inner.mT)
+        inner = b_grad @ x.mH
+        symmetric = -(inner + inner.mH)
         return b_grad, factor @ symmetric if ctx.upper else symmetric @ factor, None
 
 
@@ -142,7 +144,7 @@ def ormqr(
     *,
     out: Tensor | None = None,
 ) -> Tensor:
-    """Return Q ``other`` (``other`` Q unless ``left``; Qᵀ for Q where ``transpose``), Q all columns of geqrf's Q."""
+    """Return Q ``other`` (``other`` Q unless ``left``; Qᴴ for Q where ``transpose``), Q all columns of geqrf's Q."""
     check_matrix("ormqr", input)
     check_matrix("ormqr", other)
     size, given = other.shape[-2 if left else -1], input.shape[-2]
@@ -151,13 +153,14 @@ def ormqr(
         raise RuntimeError(f"torch.ormqr: {which} must be equal to input.shape[-2]")
     n = tau.shape[-1]
     vectors = input[..., :n].tril(-1) + rushlight.eye(size, n, dtype=input.dtype)
-    result = other if left else other.mT
-    # Q = H1 H2 ...: the last reflector acts first on the left; from the right, on the transposed, the other way round
+    result = other if left else other.mH
+    # Q = H1 H2 ...: the last reflector acts first on the left; from the right, on the adjoint, the other way round
     forwards = transpose if left else not transpose
+    factors = tau.conj() if forwards else tau
     for i in range(n) if forwards else range(n - 1, -1, -1):
         v = vectors[..., i : i + 1]
-        result = result - tau[..., i, None, None] * (v @ (v.mT @ result))
-    return write(out, result if left else result.mT)
+        result = result - factors[..., i, None, None] * (v @ (v.mH @ result))
+    return write(out, result if left else result.mH)
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:

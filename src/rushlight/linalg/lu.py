@@ -1,7 +1,7 @@
 """LU factorization with pivots (LAPACK through SciPy), and solutions from the factors.
 
 The derivative of A = P L U is, with Φ the strict lower triangle and Ψ the upper one with the diagonal,
-P L^-T (Φ(Lᵀ grad_L) + Ψ(grad_U Uᵀ)) U^-T for square A; what is beside the square part follows by substitution.
+P L^-H (Φ(Lᴴ grad_L) + Ψ(grad_U Uᴴ)) U^-H for square A; what is beside the square part follows by substitution.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 
 import rushlight
 from rushlight import Tensor
-from rushlight.autograd import Function
 
+from ..operators.operation import Operation
 from .matrices import LinAlgError, check_matrix, check_square, matrices_of, named, over_batches, tensor, write
 from .solve import solve_triangular
 
@@ -45,6 +45,7 @@ def _permutation(pivots: Any, rows: int) -> Any:
     return out
 
 
+@over_batches(1, 0, 0)
 def _permutations(pivots: Tensor, rows: int, dtype: Any) -> Tensor:
     flat = pivots.numpy().reshape(pivots.shape[:-1].numel(), pivots.shape[-1])
     made = np.array([_permutation(p, rows) for p in flat]).reshape(*pivots.shape[:-1], rows, rows)
@@ -59,8 +60,10 @@ def _split(factor: Tensor) -> tuple[Tensor, Tensor]:
     return lower, factor[..., :k, :].triu()
 
 
-class LinalgLuFactorEx(Function):
+class LinalgLuFactorEx(Operation):
     """L and U in one matrix."""
+
+    core_dims = (2,)
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -85,16 +88,16 @@ class LinalgLuFactorEx(Function):
         l_grad, u_grad = grad[..., :k].tril(-1), grad[..., :k, :].triu()
         # of the square part: the rows below are L2 = A2 U^-1, the columns beside are U2 = L^-1 A2
         below, beside = l_grad[..., k:, :], u_grad[..., k:]
-        of_l = l_square.mT @ l_grad[..., :k, :] - beside @ upper[..., k:].mT
-        of_u = u_grad[..., :k] @ u_square.mT - lower[..., k:, :].mT @ below
+        of_l = l_square.mH @ l_grad[..., :k, :] - beside @ upper[..., k:].mH
+        of_u = u_grad[..., :k] @ u_square.mH - lower[..., k:, :].mH @ below
         inner = of_l.tril(-1) + of_u.triu()
-        half = solve_triangular(l_square.mT, inner, upper=True, unitriangular=True)
-        square_grad = solve_triangular(u_square.mT, half, upper=False, left=False)
+        half = solve_triangular(l_square.mH, inner, upper=True, unitriangular=True)
+        square_grad = solve_triangular(u_square.mH, half, upper=False, left=False)
         if m > n:
-            rest = solve_triangular(u_square.mT, below, upper=False, left=False)
+            rest = solve_triangular(u_square.mH, below, upper=False, left=False)
             return p @ rushlight.cat([square_grad, rest], -2)
         if n > m:
-            rest = solve_triangular(l_square.mT, beside, upper=True, unitriangular=True)
+            rest = solve_triangular(l_square.mH, beside, upper=True, unitriangular=True)
             return p @ rushlight.cat([square_grad, rest], -1)
         return p @ square_grad
 
@@ -104,6 +107,7 @@ def _check_pivot(name: str, pivot: bool) -> None:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
 
 
+@over_batches(2)
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Return L and U in one matrix, the row exchanges (from 1), and the number of a zero pivot (from 1) or 0."""
     check_matrix("torch.linalg.lu_factor_ex", A)
@@ -138,7 +142,6 @@ def lu_unpack(
     return _lu_unpack(*write(out, (p, lower, upper)))
 
 
-@over_batches
 def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """Return the permutation P, the unit lower triangular L and the upper triangular U with A = P L U."""
     check_matrix("linalg.lu", A)
@@ -149,16 +152,16 @@ def lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """Return X with A X = B (X A = B unless ``left``; Aᵀ for A where ``adjoint``), given lu_factor's result."""
+    """Return X with A X = B (X A = B unless ``left``; Aᴴ for A where ``adjoint``), given lu_factor's result."""
     check_square("torch.linalg.lu_solve", LU, "LU")
     check_matrix("torch.linalg.lu_solve", B, "B")
     if not left:
-        transposed: Tensor = write(out, lu_solve(LU, pivots, B.mT, adjoint=not adjoint).mT)
+        transposed: Tensor = write(out, lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH)
         return transposed
     p, lower, upper = lu_unpack(LU, pivots)
     if adjoint:
-        half = solve_triangular(upper.mT, B, upper=False)
-        x = p @ solve_triangular(lower.mT, half, upper=True, unitriangular=True)
+        half = solve_triangular(upper.mH, B, upper=False)
+        x = p @ solve_triangular(lower.mH, half, upper=True, unitriangular=True)
     else:
         half = solve_triangular(lower, p.mT @ B, upper=False, unitriangular=True)
         x = solve_triangular(upper, half, upper=True)

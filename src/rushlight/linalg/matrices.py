@@ -16,6 +16,7 @@ __all__ = [
     "LinAlgError",
     "check_matrix",
     "check_square",
+    "every_sample",
     "matrices_of",
     "named",
     "numbers",
@@ -102,17 +103,31 @@ def write(out: Any, result: _Result) -> _Result:
     return given
 
 
-def over_batches(function: F) -> F:
-    """Let a function of matrices take tensors of vmap: their values are matrices with one more leading dimension."""
+def every_sample(a: Tensor) -> Tensor:
+    """The numbers of all samples, where vmap gave the tensor: for what is to be decided for all of them at once."""
+    value: Tensor = _C._unbatch(a)[0]
+    return value
 
-    @functools.wraps(function)
-    def wrapped(A: Tensor, *args: Any, **kwargs: Any) -> Any:
-        level = _C._highest_level(A)
-        if not level:
-            return function(A, *args, **kwargs)
-        return _C._batch(wrapped(_C._value_at(A, level), *args, **kwargs), level)
 
-    return cast("F", wrapped)
+def over_batches(*core_dims: int) -> Callable[[F], F]:
+    """Let a function of items with leading batch dimensions take tensors of vmap, as `Operation` does.
+
+    ``core_dims``: of each positional argument, how many dimensions at the end are one item's, 0 for what is no tensor.
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            level = _C._highest_level([a for a in args if isinstance(a, Tensor)])
+            if not level:
+                return function(*args, **kwargs)
+            from .._vmap.function import leading
+
+            return leading(lambda *values: wrapped(*values, **kwargs), core_dims, args, level)
+
+        return cast("F", wrapped)
+
+    return decorate
 
 
 def named(name: str, fields: str) -> Any:

@@ -107,7 +107,7 @@ def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
 _TERMS = 18
 
 
-@over_batches
+@over_batches(2)
 def matrix_exp(A: Tensor) -> Tensor:
     """Return the sum of Aᵏ / k!: Taylor's series of A / 2^s, squared s times."""
     check_square("linalg.matrix_exp", A)

@@ -12,9 +12,20 @@ import numpy as np
 
 import rushlight
 from rushlight import Tensor
-from rushlight.autograd import Function
 
-from .matrices import LinAlgError, check_matrix, check_square, matrices_of, named, numbers, over_batches, tensor, write
+from ..operators.operation import Operation
+from .matrices import (
+    LinAlgError,
+    check_matrix,
+    check_square,
+    every_sample,
+    matrices_of,
+    named,
+    numbers,
+    over_batches,
+    tensor,
+    write,
+)
 
 __all__ = [
     "det",
@@ -55,7 +66,9 @@ def _singular(a: Any) -> tuple[str, int]:
     return "", 1
 
 
-class LinalgInvEx(Function):
+class LinalgInvEx(Operation):
+    core_dims = (2,)
+
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         x = numbers(a)
@@ -73,11 +86,13 @@ class LinalgInvEx(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (y,) = ctx.saved_tensors
-        computed: Tensor = -(y.mT @ grad @ y.mT)
+        computed: Tensor = -(y.mH @ grad @ y.mH)
         return computed
 
 
-class LinalgSolveEx(Function):
+class LinalgSolveEx(Operation):
+    core_dims = (2, 2)
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
         x = numbers(a)
@@ -94,11 +109,13 @@ class LinalgSolveEx(Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
         a, y = ctx.saved_tensors
-        b_grad = LinalgSolveEx.apply(a.mT, grad)
-        return -(b_grad @ y.mT), b_grad
+        b_grad = LinalgSolveEx.apply(a.mH, grad)
+        return -(b_grad @ y.mH), b_grad
 
 
-class LinalgDet(Function):
+class LinalgDet(Operation):
+    core_dims = (2,)
+
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         y = tensor(np.linalg.det(numbers(a)))
@@ -112,31 +129,40 @@ class LinalgDet(Function):
 
 
 def _cofactors(a: Tensor, det: Tensor) -> Tensor:
-    """det A · A^-T, of singular matrices by way of U, S, V: each singular value's place takes the product of others."""
+    """conj(det A) · A^-H, of singular matrices by U, S, V: each singular value's place takes the product of others."""
     if bool((det != 0).all()):
-        regular: Tensor = det[..., None, None] * LinalgInvEx.apply(a).mT
+        regular: Tensor = det.conj()[..., None, None] * LinalgInvEx.apply(a).mH
         return regular
     from .factor import svd
 
     u, s, vh = svd(a, full_matrices=False)
     n = s.shape[-1]
     others = s.unsqueeze(-2).expand(*s.shape[:-1], n, n).masked_fill(rushlight.eye(n, dtype=rushlight.bool), 1.0)
-    sign = LinalgDet.apply(u) * LinalgDet.apply(vh)
+    sign = (LinalgDet.apply(u) * LinalgDet.apply(vh)).conj()
     computed: Tensor = sign[..., None, None] * (u * others.prod(-1).unsqueeze(-2)) @ vh
     return computed
 
 
-class LinalgSlogdet(Function):
+class LinalgSlogdet(Operation):
+    core_dims = (2,)
+
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> tuple[Tensor, Tensor]:
-        sign, size = (tensor(np.asarray(x, numbers(a).dtype)) for x in np.linalg.slogdet(numbers(a)))
-        ctx.save_for_backward(a)
+        sign, size = (tensor(np.asarray(x)) for x in np.linalg.slogdet(numbers(a)))
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(a, sign)
         return sign, size
 
     @staticmethod
-    def backward(ctx: Any, _: Tensor, grad: Tensor) -> Tensor:
-        (a,) = ctx.saved_tensors
-        computed: Tensor = grad[..., None, None] * LinalgInvEx.apply(a).mT
+    def backward(ctx: Any, sign_grad: Tensor | None, size_grad: Tensor | None) -> Tensor | None:
+        a, sign = ctx.saved_tensors
+        grad = size_grad
+        if a.is_complex() and sign_grad is not None:  # the sign is e^(i phi): it turns by the imaginary part
+            turn = (sign_grad * sign.conj()).imag * 1j
+            grad = turn if size_grad is None else turn + size_grad
+        if grad is None:
+            return None
+        computed: Tensor = grad[..., None, None] * LinalgInvEx.apply(a).mH
         return computed
 
 
@@ -147,16 +173,16 @@ def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     return write(out, computed)
 
 
+@over_batches(2)
 def _info(A: Tensor) -> Tensor:
     return tensor(np.array([_zero_pivot(a) for a in matrices_of(A)], np.int32).reshape(A.shape[:-2]))
 
 
-@over_batches
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """Return the inverse, and per matrix the number (from 1) of a zero pivot, 0 where there is none."""
     check_square("linalg.inv_ex", A)
     info = _info(A)
-    if check_errors or not bool(info.any()):
+    if check_errors or not bool(every_sample(info).any()):
         return _inv_ex(*write(out, (LinalgInvEx.apply(A), info)))
     return _inv_ex(*write(out, (rushlight.full_like(A, float("nan")), info)))
 
@@ -216,7 +242,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     """Return X with A X = B, and per matrix the number (from 1) of a zero pivot, 0 where there is none."""
     check_square("linalg.solve_ex", A)
     info = _info(A)
-    if check_errors or not bool(info.any()):
+    if check_errors or not bool(every_sample(info).any()):
         return _solve_ex(*write(out, (solve(A, B, left=left), info)))
     return _solve_ex(*write(out, (rushlight.full_like(B, float("nan")), info)))
 
