@@ -1,7 +1,7 @@
 """Switches of the whole process that programs set and ask for; and questions about a tensor or a number.
 
-The kernels give the same bits in every run with as many threads, so that asking for deterministic algorithms changes
-nothing here but the answer to who asks.
+Every operator gives the same bits in every run with as many threads. Asking for deterministic algorithms makes them
+the same for any number of threads: convolutions leave oneDNN for our own kernels, and products are cut by their sizes.
 """
 
 from __future__ import annotations
@@ -60,8 +60,13 @@ _interop_threads = 1
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for operators that repeat their results to the bit."""
+    """Ask for operators that repeat their results to the bit, whatever the number of threads.
+
+    Convolutions then run on our own kernels, which are slower than oneDNN's. No operator refuses, so that `warn_only`
+    changes no more than the answer of `is_deterministic_algorithms_warn_only_enabled`.
+    """
     _deterministic.update(on=bool(mode), warn_only=bool(mode) and bool(warn_only))
+    _C._set_deterministic(bool(mode))
 
 
 def are_deterministic_algorithms_enabled() -> bool:

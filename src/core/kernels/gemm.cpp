@@ -111,6 +111,19 @@ void one_product(MatrixView a, MatrixView b, MatrixView c, T alpha, T beta) {
   }
 }
 
+/// Rows (or columns) of a result in pieces, each one product: as many as there are threads, or, where bits must not
+/// depend on these, as the sizes say.
+struct Pieces {
+  std::int64_t lines, tiles, count;
+  Pieces(std::int64_t lines, double work) : lines(lines), tiles(lines / tile) {
+    std::int64_t most = deterministic() ? 16 : in_parallel() ? 1 : num_threads();
+    count =
+        std::clamp<std::int64_t>(std::int64_t(work / thread_work), 1, std::max<std::int64_t>(1, std::min(most, tiles)));
+  }
+  /// The last one takes what is left of a tile.
+  std::int64_t begin(std::int64_t i) const { return i == count ? lines : tiles * i / count * tile; }
+};
+
 /// On as many threads as pay, each with rows or columns of c.
 template <class T>
 void blas(MatrixView a, MatrixView b, const MatrixView& c, T alpha, T beta) {
@@ -127,22 +140,20 @@ void blas(MatrixView a, MatrixView b, const MatrixView& c, T alpha, T beta) {
   if (!readable(b)) pb = pack<T, T>(b);
   double work = work_of(a, b);
   bool by_rows = a.rows >= b.cols;
-  std::int64_t tiles = ((by_rows ? a.rows : b.cols) + tile - 1) / tile;
-  if (work < 2 * thread_work || tiles < 2 || num_threads() == 1 || in_parallel()) {
+  Pieces pieces(by_rows ? a.rows : b.cols, work);
+  if (pieces.count == 1) {
     void* lock = work > unlock_work && !in_parallel() ? lock_release() : nullptr;
     one_product<T>(a, b, c, alpha, beta);
     if (lock) lock_acquire(lock);
     return;
   }
-  auto grain = std::max<std::int64_t>(1, std::int64_t(thread_work / (work / double(tiles))));
-  parallel_for(tiles, grain, [&](std::int64_t begin, std::int64_t end) {
-    begin *= tile, end *= tile;
-    if (by_rows) {
-      std::int64_t n = std::min(end, a.rows) - begin;
-      one_product<T>(part<T>(a, begin, n, 0, a.cols), b, part<T>(c, begin, n, 0, c.cols), alpha, beta);
-    } else {
-      std::int64_t n = std::min(end, b.cols) - begin;
-      one_product<T>(a, part<T>(b, 0, b.rows, begin, n), part<T>(c, 0, c.rows, begin, n), alpha, beta);
+  parallel_for(pieces.count, 1, [&](std::int64_t first, std::int64_t last) {
+    for (; first < last; ++first) {
+      std::int64_t begin = pieces.begin(first), n = pieces.begin(first + 1) - begin;
+      if (by_rows)
+        one_product<T>(part<T>(a, begin, n, 0, a.cols), b, part<T>(c, begin, n, 0, c.cols), alpha, beta);
+      else
+        one_product<T>(a, part<T>(b, 0, b.rows, begin, n), part<T>(c, 0, c.rows, begin, n), alpha, beta);
     }
   });
 }

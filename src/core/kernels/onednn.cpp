@@ -1,5 +1,7 @@
 #include "kernels/onednn.h"
 
+#include "kernels/parallel.h"
+
 #ifdef RUSHLIGHT_ONEDNN
 #include <dlfcn.h>
 
@@ -10,6 +12,7 @@ namespace rushlight {
 namespace {
 
 bool enabled = true;
+bool repeatable = false;
 
 #ifdef RUSHLIGHT_ONEDNN
 /// The extension beside the library that this function is in.
@@ -30,7 +33,7 @@ const OnednnTable* load() {
 
 const OnednnTable* onednn() {
 #ifdef RUSHLIGHT_ONEDNN
-  if (!enabled) return nullptr;
+  if (!enabled || repeatable || deterministic()) return nullptr;
   static const OnednnTable* table = load();
   return table;
 #else
@@ -40,6 +43,8 @@ const OnednnTable* onednn() {
 
 void set_onednn(bool on) { enabled = on; }
 bool onednn_enabled() { return enabled; }
+void set_onednn_deterministic(bool on) { repeatable = on; }
+bool onednn_deterministic() { return repeatable; }
 
 const char* onednn_version() {
 #ifdef RUSHLIGHT_ONEDNN

@@ -39,10 +39,13 @@ struct OnednnTable {
   std::int64_t most_plans;
 };
 
-/// Null where the library is not there, or is switched off.
+/// Null where the library is not there, is switched off, or would give bits that depend on the number of threads where
+/// these are not wanted.
 const OnednnTable* onednn();
 void set_onednn(bool on);
 bool onednn_enabled();
+void set_onednn_deterministic(bool on);
+bool onednn_deterministic();
 /// The version that the core was built with; empty: none.
 const char* onednn_version();
 const OnednnServices& onednn_services();

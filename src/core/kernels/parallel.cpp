@@ -31,6 +31,7 @@ int& threads() {
 }
 
 thread_local bool inside = false;
+bool same_bits = false;
 
 }  // namespace
 
@@ -45,6 +46,9 @@ void set_num_threads(int n) {
 }
 
 bool in_parallel() { return inside; }
+
+bool deterministic() { return same_bits; }
+void set_deterministic(bool on) { same_bits = on; }
 
 void detail::parallel_run(std::int64_t n, std::int64_t chunk, int count, void (*f)(void*, std::int64_t, std::int64_t),
                           void* state) {

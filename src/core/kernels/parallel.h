@@ -11,6 +11,11 @@ int num_threads();
 void set_num_threads(int n);
 bool in_parallel();
 
+/// Must results have the same bits whatever the number of threads, also where a library computes them? Our own kernels'
+/// always have; OpenBLAS rounds the edges of a product in their own way, and oneDNN sums as its threads share the work.
+bool deterministic();
+void set_deterministic(bool on);
+
 namespace detail {
 void parallel_run(std::int64_t n, std::int64_t chunk, int threads, void (*f)(void*, std::int64_t, std::int64_t),
                   void* state);

@@ -140,6 +140,9 @@ NB_MODULE(_C, m) {
   m.def("_build_info", &build_info);
   m.def("_set_onednn", &set_onednn, nb::arg("on"), "Switches oneDNN on or off.");
   m.def("_onednn_enabled", &onednn_enabled);
+  m.def("_set_onednn_deterministic", &set_onednn_deterministic, nb::arg("on"), "Is oneDNN used only where it is so?");
+  m.def("_onednn_deterministic", &onednn_deterministic);
+  m.def("_set_deterministic", &set_deterministic, nb::arg("on"), "Must bits not depend on the number of threads?");
   m.def("_layout_stats", &layout_statistics, "What became of layouts so far, and how many plans of oneDNN are kept.");
   m.def("_set_default_dtype", [](nb::object o) {
     DType d;

@@ -10,7 +10,6 @@ from rushlight._missing import lazy_module
 
 from ._build import has_library, scoped
 
-deterministic = False
 allow_tf32: bool | None = None
 fp32_precision = "none"
 
@@ -33,17 +32,22 @@ def flags(
     fp32_precision: str = "none",
 ) -> Iterator[None]:
     """A context in which these switches are set."""
-    before = _C._onednn_enabled()
-    with scoped(globals(), deterministic=deterministic, allow_tf32=allow_tf32, fp32_precision=fp32_precision):
+    before = _C._onednn_enabled(), _C._onednn_deterministic()
+    with scoped(globals(), allow_tf32=allow_tf32, fp32_precision=fp32_precision):
         _C._set_onednn(enabled)
+        _C._set_onednn_deterministic(deterministic)
         try:
             yield
         finally:
-            _C._set_onednn(before)
+            _C._set_onednn(before[0])
+            _C._set_onednn_deterministic(before[1])
 
 
 class _Switched(ModuleType):
-    """The module, whose `enabled` is the core's own switch."""
+    """The module, whose `enabled` and `deterministic` are the core's own switches.
+
+    What oneDNN computes depends on the number of threads; `deterministic` gives its work to our own kernels.
+    """
 
     @property
     def enabled(self) -> bool:
@@ -52,6 +56,14 @@ class _Switched(ModuleType):
     @enabled.setter
     def enabled(self, on: bool) -> None:
         _C._set_onednn(bool(on))
+
+    @property
+    def deterministic(self) -> bool:
+        return bool(_C._onednn_deterministic())
+
+    @deterministic.setter
+    def deterministic(self, on: bool) -> None:
+        _C._set_onednn_deterministic(bool(on))
 
 
 sys.modules[__name__].__class__ = _Switched
