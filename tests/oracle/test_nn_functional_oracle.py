@@ -300,8 +300,8 @@ def failure(package, call):
 
 
 def plain(message):
-    """A message without what a layer adds, without the packages' own names, in single spaces."""
-    first = re.split(r"\n(?=\w+\(.*expected )", message)[0]
+    """A message without what functions and layers add, without the packages' own names, in single spaces."""
+    first = re.split(r"\n(?=in \w|\w+\(.*(expected|found) )", message)[0]
     return " ".join(first.split()).replace("_out()", "()")
 
 

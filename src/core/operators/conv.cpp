@@ -92,6 +92,7 @@ struct Call {
   }
 
   void check_types() const {
+    if (input.dtype == DType::Bool) fail(ErrorKind::NotImplemented, "\"convolution\" not implemented for 'Bool'");
     check(input.dtype == weight.dtype, "expected scalar type ", info(input.dtype).scalar_name, " but found ",
           info(weight.dtype).scalar_name);
     check(!bias || bias->dtype == input.dtype, "Input type (", type_text(input.dtype), ") and bias type (",
@@ -243,14 +244,14 @@ TensorRef convolution(const Tensor& input, const Tensor& weight, const Tensor* b
 #define RUSHLIGHT_CONV(n)                                                                                             \
   {"conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, int[" #n "] stride=1, int[" #n "] padding=0, int[" #n \
    "] dilation=1, int groups=1)",                                                                                     \
-   &conv<n>, Function,                                                                                                \
+   &conv<n>, Function | Layer,                                                                                        \
    "Convolution over " #n " dimensions of input (N, in, ...) or (in, ...) with weight (out, in / groups, ...)."},     \
       {"conv" #n "d(Tensor input, Tensor weight, Tensor? bias=None, int[" #n                                          \
        "] stride=1, str padding='valid', int[" #n "] dilation=1, int groups=1)",                                      \
-       &conv_named<n>, Function},                                                                                     \
+       &conv_named<n>, Function | Layer},                                                                             \
       {"conv_transpose" #n "d(Tensor input, Tensor weight, Tensor? bias=None, int[" #n "] stride=1, int[" #n          \
        "] padding=0, int[" #n "] output_padding=0, int groups=1, int[" #n "] dilation=1)",                            \
-       &conv_transpose<n>, Function,                                                                                  \
+       &conv_transpose<n>, Function | Layer,                                                                          \
        "The transpose (not the inverse) of a convolution over " #n                                                    \
        " dimensions, with weight (in, out / groups, ...)."}
 
@@ -260,7 +261,7 @@ const Define convolutions[] = {
     RUSHLIGHT_CONV(3),
     {"convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool "
      "transposed, int[] output_padding, int groups)",
-     &convolution, Function,
+     &convolution, Function | Layer,
      "Convolution, plain or transposed, over as many dimensions as the weight has beside its channels."},
 };
 #undef RUSHLIGHT_CONV

@@ -230,9 +230,9 @@ TensorRef recorded_vjp(const Terms& terms, Vjp& v) {
 TensorRef cross_entropy_loss(const Tensor& x, const Tensor& target, const Tensor* weight, std::int64_t reduction,
                              std::int64_t ignore_index, double smoothing) {
   check(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
-  check_shapes(x, target, weight);
   if (!is_floating(x.dtype))
     fail(ErrorKind::NotImplemented, "\"log_softmax\" not implemented for '", info(x.dtype).scalar_name, "'");
+  check_shapes(x, target, weight);
   Targets t(x, target, weight, ignore_index);
   TensorRef in = softmax_operand(x), w = weight ? softmax_operand(*weight) : nullptr;
   TensorRef largest = empty(target.sizes(), in->dtype), log_sum = empty(target.sizes(), in->dtype),

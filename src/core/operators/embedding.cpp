@@ -136,7 +136,7 @@ TensorRef embedding(const Tensor& weight, const Tensor& indices, std::int64_t pa
 
 const Define lookups[] = {
     {"embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
-     &embedding, Function,
+     &embedding, Function | Layer,
      "The rows of a matrix (n, D) at indices of any shape: (*indices.shape, D). An index outside [0, n) raises "
      "IndexError."},
 };

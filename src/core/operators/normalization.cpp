@@ -153,6 +153,8 @@ TensorRef layer_norm(const Tensor& input, IntSpan shape, const Tensor* weight, c
 }
 
 TensorRef rms_norm(const Tensor& input, IntSpan shape, const Tensor* weight, std::optional<double> given) {
+  check_value(std::size_t(input.ndim) >= shape.size(), "Input tensor must have at least ", shape.size(),
+              " dimensions, but got ", int(input.ndim));
   check_rows(input, shape, weight, nullptr, "");
   double eps = given                           ? *given
                : input.dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
@@ -300,6 +302,8 @@ TensorRef batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bi
   check_channels(running_var, channels, "running_var");
   check_channels(weight, channels, "weight");
   check_channels(bias, channels, "bias");
+  if (!is_floating(input.dtype) && input.numel)
+    fail(ErrorKind::NotImplemented, "\"batch_norm\" not implemented for '", info(input.dtype).scalar_name, "'");
   check(input.ndim > 1, "batch_norm: expected an input of at least 2 dimensions, but got ", int(input.ndim));
   for (const Tensor* t :
        {weight, bias, static_cast<const Tensor*>(running_mean), static_cast<const Tensor*>(running_var)})
@@ -374,17 +378,18 @@ TensorRef rms_norm_function(const Tensor& input, const Dims& shape, const Tensor
 const Define norms[] = {
     {"layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
      "cudnn_enable=True)",
-     &layer_norm_function, Function, "(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."},
+     &layer_norm_function, Function | Layer, "(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions."},
     {"rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)", &rms_norm_function,
-     Function, "x / sqrt(mean(x^2) + eps) * weight over the last dimensions."},
+     Function | Layer, "x / sqrt(mean(x^2) + eps) * weight over the last dimensions."},
     {"batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
      "float momentum, float eps, bool cudnn_enabled)",
-     &batch_norm, Function,
+     &batch_norm, Function | Layer,
      "(x - mean) / sqrt(var + eps) * weight + bias for each channel, with statistics of the batch (training) or the "
      "running ones."},
     {"group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "
      "cudnn_enabled=True)",
-     &group_norm, Function, "(x - mean) / sqrt(var + eps) * weight + bias for each group of channels of a sample."},
+     &group_norm, Function | Layer,
+     "(x - mean) / sqrt(var + eps) * weight + bias for each group of channels of a sample."},
 };
 
 }  // namespace

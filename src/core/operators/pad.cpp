@@ -138,6 +138,7 @@ TensorRef pad_vjp(const Tensor& g, const Padding& p, const Dims& sizes, const Ma
 
 /// Refuses what does not fit, in the order of PyTorch's checks.
 void check_padding(const Padding& p, const Tensor& t, const Dims& pad) {
+  if (t.dtype == DType::Bool) fail(ErrorKind::NotImplemented, "\"pad\" in this mode not implemented for 'Bool'");
   check_amounts(pad);
   int n = t.ndim, dims = p.dims;
   if (p.mode == Mode::Reflect)

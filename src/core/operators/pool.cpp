@@ -112,6 +112,12 @@ Pair max_pooled(const Tensor& x, const SharedWindows& shared, int spatial, const
   return out;
 }
 
+/// Which numbers PyTorch pools: bool never, integers by windows of given sizes only.
+void check_pooled_type(const Tensor& x, bool integers, const char* operation) {
+  if (x.dtype == DType::Bool || (is_integral(x.dtype) && !integers))
+    fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(x.dtype).scalar_name, "'");
+}
+
 // ---- windows of given sizes
 
 struct Sizes {
@@ -171,9 +177,13 @@ WindowLine window_line(std::int64_t in, std::int64_t out, const Sizes& s, int i,
   return line;
 }
 
+constexpr const char* mean_names[] = {"avg_pool1d", "avg_pool2d", "avg_pool3d"};
+
 void check_planes(const Tensor& x, int n, const char* operation) {
-  check(x.ndim == n + 1 || x.ndim == n + 2, operation, ": non-empty ", n + 1, "D or ", n + 2,
-        "D (batch mode) tensor expected for input, but got: ", to_string(x.sizes()));
+  auto kind = operation == mean_names[1] && x.ndim < 3 ? ErrorKind::Index : ErrorKind::Runtime;  // as PyTorch has it
+  if (x.ndim != n + 1 && x.ndim != n + 2)
+    fail(kind, operation, ": non-empty ", n + 1, "D or ", n + 2,
+         "D (batch mode) tensor expected for input, but got: ", to_string(x.sizes()));
   for (int i = x.ndim == n + 2 ? 1 : 0; i < x.ndim; ++i)
     check(x.size(i) > 0, operation, ": Expected ", n + 1, "D or ", n + 2,
           "D (batch mode) tensor with optional 0 dim batch size for input, but got:", to_string(x.sizes()));
@@ -198,7 +208,7 @@ SharedWindows sized_windows(const Tensor& x, int n, const Sizes& s, bool include
   }
   std::int64_t channels = x.size(x.ndim - n - 1);
   check(fits, "Given input size: ", by(channels, in), ". Calculated output size: ", by(channels, out),
-        ". Output size is too small");
+        ". Output size is too small\nexpected windows of ", to_string(s.kernel), " to fit");
   for (int d = 0; d < 3; ++d) {
     int i = d - (3 - n);
     w->line[d] = i < 0 ? WindowLine{1, 1, {0}, {1}, {1.0}} : window_line(in[std::size_t(i)], out[i], s, i, include_pad);
@@ -211,7 +221,6 @@ SharedWindows sized_windows(const Tensor& x, int n, const Sizes& s, bool include
 constexpr const char* max_nodes[] = {"MaxPool2DWithIndicesBackward0", "MaxPool2DWithIndicesBackward0",
                                      "MaxPool3DWithIndicesBackward0"};
 constexpr const char* max_names[] = {"max_pool1d", "max_pool2d", "max_pool3d"};
-constexpr const char* mean_names[] = {"avg_pool1d", "avg_pool2d", "avg_pool3d"};
 constexpr MeanNames mean_nodes[] = {{"AvgPool2DBackward0", "AvgPool2DBackwardBackward0"},
                                     {"AvgPool2DBackward0", "AvgPool2DBackwardBackward0"},
                                     {"AvgPool3DBackward0", "AvgPool3DBackwardBackward0"}};
@@ -221,6 +230,7 @@ Pair max_pool_with_places(const Tensor& x, const Dims& kernel, const Dims& strid
                           const Dims& dilation, bool ceil_mode) {
   const char* operation = max_names[n - 1];
   check_planes(x, n, operation);
+  check_pooled_type(x, true, operation);
   Sizes s = checked_sizes(kernel, stride, padding, dilation, ceil_mode, n, operation);
   return max_pooled(x, sized_windows(x, n, s), n, max_nodes[n - 1]);
 }
@@ -236,8 +246,12 @@ TensorRef mean_pool(const Tensor& x, const Dims& kernel, const Dims& stride, con
                     bool count_include_pad, std::optional<std::int64_t> divisor) {
   const char* operation = mean_names[n - 1];
   check_planes(x, n, operation);
+  check_pooled_type(x, true, operation);
   Sizes s = checked_sizes(kernel, stride, padding, Dims{1}, ceil_mode, n, operation);
   check(!divisor || *divisor != 0, "divisor must be not zero");
+  for (int i = 0; n == 3 && i < 3; ++i)
+    check(x.size(x.ndim - 3 + i) >= s.kernel[i], operation, ": expected an input of at least the kernel's size ",
+          to_string(s.kernel), ", but got ", to_string(x.sizes()));
   return mean_of(x, sized_windows(x, n, s, count_include_pad, divisor), n, mean_nodes[n - 1]);
 }
 
@@ -261,7 +275,8 @@ WindowLine even_line(std::int64_t in, std::int64_t out) {
   return line;
 }
 
-SharedWindows even_windows(const Tensor& x, int n, const Dims& given, const std::string& operation) {
+SharedWindows even_windows(const Tensor& x, int n, const Dims& given, const std::string& operation, bool channels) {
+  check_pooled_type(x, false, operation.c_str());
   check(x.ndim == n + 1 || x.ndim == n + 2, operation, "(): Expected ", n + 1, "D or ", n + 2,
         "D tensor, but got: ", to_string(x.sizes()));
   check(given.size() == n || given.size() == 1, operation, ": output_size must be ", n);
@@ -271,13 +286,14 @@ SharedWindows even_windows(const Tensor& x, int n, const Dims& given, const std:
           to_string(out));
   for (auto o : out)
     check(o <= std::numeric_limits<std::int32_t>::max(), operation, ": output_size ", to_string(out), " is too large");
+  for (int i = x.ndim - n - (channels && x.ndim == n + 2); i < x.ndim; ++i)
+    check(x.size(i) > 0, operation,
+          "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
+          to_string(x.sizes()), " with dimension ", i, " being empty");
   auto w = std::make_shared<Windows>();
   for (int d = 0; d < 3; ++d) {
     int i = d - (3 - n);
-    std::int64_t in = i < 0 ? 1 : x.size(x.ndim - n + i);
-    check(in > 0, operation, "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
-          to_string(x.sizes()), " with dimension ", x.ndim - n + i, " being empty");
-    w->line[d] = even_line(in, i < 0 ? 1 : out[i]);
+    w->line[d] = even_line(i < 0 ? 1 : x.size(x.ndim - n + i), i < 0 ? 1 : out[i]);
   }
   return w;
 }
@@ -285,7 +301,7 @@ SharedWindows even_windows(const Tensor& x, int n, const Dims& given, const std:
 template <int n>
 TensorRef adaptive_mean_pool(const Tensor& x, const Dims& output_size) {
   static const std::string operation = "adaptive_avg_pool" + std::to_string(n) + "d";
-  SharedWindows w = even_windows(x, n, output_size, operation);
+  SharedWindows w = even_windows(x, n, output_size, operation, n == 3);
   if (n > 1 && w->out_space() == 1 && x.numel) {
     Dims dims;
     for (int i = x.ndim - n; i < x.ndim; ++i) dims.push_back(i);
@@ -300,7 +316,7 @@ TensorRef adaptive_mean_pool(const Tensor& x, const Dims& output_size) {
 template <int n>
 Pair adaptive_max_pool(const Tensor& x, const Dims& output_size) {
   static const std::string operation = "adaptive_max_pool" + std::to_string(n) + "d";
-  return max_pooled(x, even_windows(x, n, output_size, operation), n,
+  return max_pooled(x, even_windows(x, n, output_size, operation, true), n,
                     n == 3 ? "AdaptiveMaxPool3DBackward0" : "AdaptiveMaxPool2DBackward0");
 }
 
@@ -314,27 +330,27 @@ Pair adaptive_max_pool(const Tensor& x, const Dims& output_size) {
   "] padding=0, bool ceil_mode=False, bool count_include_pad=True"
 
 const Define pools[] = {
-    {"max_pool1d" RUSHLIGHT_MAX_ARGUMENTS(1), &max_pool<1>, Function, "The maximum of each window of rows."},
-    {"max_pool2d" RUSHLIGHT_MAX_ARGUMENTS(2), &max_pool<2>, Function, "The maximum of each window of planes."},
-    {"max_pool3d" RUSHLIGHT_MAX_ARGUMENTS(3), &max_pool<3>, Function, "The maximum of each window of volumes."},
-    {"max_pool1d_with_indices" RUSHLIGHT_MAX_ARGUMENTS(1), &max_pool_with_places<1>, Function,
+    {"max_pool1d" RUSHLIGHT_MAX_ARGUMENTS(1), &max_pool<1>, Function | Layer, "The maximum of each window of rows."},
+    {"max_pool2d" RUSHLIGHT_MAX_ARGUMENTS(2), &max_pool<2>, Function | Layer, "The maximum of each window of planes."},
+    {"max_pool3d" RUSHLIGHT_MAX_ARGUMENTS(3), &max_pool<3>, Function | Layer, "The maximum of each window of volumes."},
+    {"max_pool1d_with_indices" RUSHLIGHT_MAX_ARGUMENTS(1), &max_pool_with_places<1>, Function | Layer,
      "The maximum of each window of rows, and where it stands."},
     {"max_pool2d_with_indices" RUSHLIGHT_MAX_ARGUMENTS(2), &max_pool_with_places<2>, NnFunction,
      "The maximum of each window of planes, and where it stands in the flattened plane."},
     {"max_pool3d_with_indices" RUSHLIGHT_MAX_ARGUMENTS(3), &max_pool_with_places<3>, NnFunction,
      "The maximum of each window of volumes, and where it stands in the flattened volume."},
-    {"avg_pool1d" RUSHLIGHT_MEAN_ARGUMENTS(1) ")", &mean_pool1d, Function, "The mean of each window of rows."},
+    {"avg_pool1d" RUSHLIGHT_MEAN_ARGUMENTS(1) ")", &mean_pool1d, Function | Layer, "The mean of each window of rows."},
     {"avg_pool2d" RUSHLIGHT_MEAN_ARGUMENTS(2) ", int? divisor_override=None)", &mean_pool<2>, NnFunction,
      "The mean of each window of planes."},
     {"avg_pool3d" RUSHLIGHT_MEAN_ARGUMENTS(3) ", int? divisor_override=None)", &mean_pool<3>, NnFunction,
      "The mean of each window of volumes."},
-    {"adaptive_avg_pool1d(Tensor self, int[1] output_size)", &adaptive_mean_pool<1>, Function,
+    {"adaptive_avg_pool1d(Tensor self, int[1] output_size)", &adaptive_mean_pool<1>, Function | Layer,
      "Means of so many windows, as even as may be."},
     {"adaptive_avg_pool2d(Tensor self, int[2] output_size)", &adaptive_mean_pool<2>, NnFunction,
      "Means of so many windows, as even as may be."},
     {"adaptive_avg_pool3d(Tensor self, int[3] output_size)", &adaptive_mean_pool<3>, NnFunction,
      "Means of so many windows, as even as may be."},
-    {"adaptive_max_pool1d(Tensor self, int[1] output_size)", &adaptive_max_pool<1>, Function,
+    {"adaptive_max_pool1d(Tensor self, int[1] output_size)", &adaptive_max_pool<1>, Function | Layer,
      "Maxima of so many windows, as even as may be, and where they stand."},
     {"adaptive_max_pool2d(Tensor self, int[2] output_size)", &adaptive_max_pool<2>, NnFunction,
      "Maxima of so many windows, as even as may be, and where they stand."},

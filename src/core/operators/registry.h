@@ -94,7 +94,8 @@ struct Overload {
   std::string returns;              ///< Tensor, Tensor[], (Tensor, Tensor), bool, int, float, Scalar or None
 };
 
-/// NoGradient: no argument has a derivative (positions, comparisons, random numbers, factories).
+/// NoGradient: no argument has a derivative (positions, comparisons, random numbers, factories). Layer: what a layer
+/// calls; errors about its operands begin with its name, as they do for every NnFunction.
 enum : unsigned {
   Function = 1,
   Method = 2,
@@ -102,6 +103,7 @@ enum : unsigned {
   Out = 8,
   NnFunction = 16,
   NoGradient = 32,
+  Layer = 64,
   Both = Function | Method
 };
 

@@ -136,10 +136,13 @@ int has_hooks(PyObject* self, PyObject* fields) {
 
 /// Lets the module add to an error about its input; the error stays the one in flight.
 void explain_error(PyObject* self, PyObject* args) {
-  if (!PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return;
+  if (!PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+      !PyErr_ExceptionMatches(PyExc_IndexError) && !PyErr_ExceptionMatches(PyExc_AssertionError))
+    return;
   PyObject *type, *error, *trace;
   PyErr_Fetch(&type, &error, &trace);
   PyErr_NormalizeException(&type, &error, &trace);
+  if (trace) PyException_SetTraceback(error, trace);
   Owned done(PyObject_CallMethodObjArgs(self, names[Explain], error, args, nullptr));
   if (!done) PyErr_Clear();
   PyErr_Restore(type, error, trace);

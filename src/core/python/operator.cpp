@@ -2,6 +2,7 @@
 // forms.
 #include "python/operator.h"
 
+#include <cctype>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -391,6 +392,36 @@ class Keywords {
   std::vector<PyObject*> values_;
 };
 
+/// The word `name` in `text`, not as a part of another.
+bool has_word(const std::string& text, const std::string& name) {
+  auto inside = [&](std::size_t i) { return i < text.size() && (std::isalnum(text[i]) || text[i] == '_'); };
+  for (auto at = text.find(name); at != text.npos; at = text.find(name, at + 1))
+    if (!(at && inside(at - 1)) && !inside(at + name.size())) return true;
+  return false;
+}
+
+/// What an error of a layer's function adds to PyTorch's words: the function, and the operands that it found.
+std::string place_of(const Operator& op, const Overload& o, const Value* values) {
+  std::string text = "\nin " + op.name + "()", before = ", found ";
+  for (std::size_t i = 0; i < o.params.size(); ++i) {
+    if (!values[i].given || !values[i].tensor) continue;
+    const Tensor& t = *values[i].tensor;
+    text += before + std::string(to_string(t.sizes()).str()) + " of " + info(t.dtype).name;
+    before = " and ";
+  }
+  return text;
+}
+
+/// Calls an overload. What a layer calls is named in its errors.
+Result call_named(const Operator& op, const Overload& o, Value* values) {
+  try {
+    return o.call(o, values);
+  } catch (Error& e) {
+    if (op.forms & (NnFunction | Layer) && !has_word(e.message, op.name)) e.message += place_of(op, o, values);
+    throw;
+  }
+}
+
 }  // namespace
 
 PyObject* call_operator(const Operator& op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, bool inplace) {
@@ -405,7 +436,7 @@ PyObject* call_operator(const Operator& op, PyObject* const* args, Py_ssize_t na
       if (!parse(op, o, a, values.data(), last_only ? &why : nullptr)) continue;
       if (inplace) return in_place(op, o, values.data());
       if (out) return into_out(op, o, values.data(), out);
-      return wrap_result(o.call(o, values.data()), o);
+      return wrap_result(call_named(op, o, values.data()), o);
     }
     fail_parse(op, a, why);
   });

@@ -19,7 +19,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
             f"{input.dim()}, {weight.dim()} and {bias.dim()}"
         )
     if input.size(2) != weight.size(1):
-        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor\nin conv_tbc()")
     if weight.size(2) != bias.size(0):
-        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).\nin conv_tbc()")
     return rushlight.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)

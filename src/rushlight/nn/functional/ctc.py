@@ -52,7 +52,7 @@ def ctc_loss(
     if log_probs.dtype not in (rushlight.float32, rushlight.float64):
         raise NotImplementedError(f'"ctc_loss" not implemented for {log_probs.dtype}, expected float32 or float64')
     if not log_probs.numel():
-        raise RuntimeError(f"log_probs tensor must not be empty, got {tuple(log_probs.shape)}")
+        raise RuntimeError(f"log_probs tensor must not be empty, got {tuple(log_probs.shape)}\nin ctc_loss()")
     labels, steps, counts = _checked_targets(log_probs, targets, input_lengths, target_lengths, blank)
     loss: Tensor = _ConnectionistLoss.apply(log_probs, labels, steps, counts, blank, zero_infinity)
     if mode == 1:
@@ -65,11 +65,11 @@ def ctc_loss(
 def _lengths(lengths: Tensor | Sequence[int], name: str, batch: int) -> _Integers:
     if isinstance(lengths, Tensor):
         if lengths.is_floating_point() or lengths.is_complex():
-            raise RuntimeError(f"{name} must be integral, got {lengths.dtype}")
+            raise RuntimeError(f"{name} must be integral, got {lengths.dtype}\nin ctc_loss()")
         lengths = lengths.detach().reshape(-1).tolist()
     result = np.asarray(lengths, np.int64).reshape(-1)
     if result.size != batch:
-        raise RuntimeError(f"{name} must be of size batch_size: expected {batch}, got {result.size}")
+        raise RuntimeError(f"{name} must be of size batch_size: expected {batch}, got {result.size}\nin ctc_loss()")
     return result
 
 
@@ -85,11 +85,13 @@ def _checked_targets(
     steps = _lengths(input_lengths, "input_lengths", batch)
     counts = _lengths(target_lengths, "target_lengths", batch)
     if not 0 <= blank < classes:
-        raise RuntimeError(f"blank must be in label range: expected 0 <= blank < {classes}, got {blank}")
+        raise RuntimeError(f"blank must be in label range: expected 0 <= blank < {classes}, got {blank}\nin ctc_loss()")
     if steps.min() < 0 or steps.max() > time:
-        raise RuntimeError(f"Expected input_lengths to have value between 0 and {time}, got {steps.tolist()}")
+        raise RuntimeError(
+            f"Expected input_lengths to have value between 0 and {time}, got {steps.tolist()}\nin ctc_loss()"
+        )
     if counts.min() < 0:
-        raise RuntimeError(f"Expected target_lengths to have value at least 0, got {counts.tolist()}")
+        raise RuntimeError(f"Expected target_lengths to have value at least 0, got {counts.tolist()}\nin ctc_loss()")
     given = targets.detach().numpy().astype(np.int64)
     longest, total = int(counts.max()), int(counts.sum())
     used = np.arange(longest) < counts[:, None]
@@ -98,18 +100,20 @@ def _checked_targets(
         if given.size != total:
             raise RuntimeError(
                 f"Expected tensor to have size {total} at dimension 0, the sum of target_lengths, "
-                f"but got size {given.size} for targets"
+                f"but got size {given.size} for targets\nin ctc_loss()"
             )
         labels[used] = given
     elif given.ndim == 2:
         if given.shape[0] != batch or given.shape[1] < longest:
             raise RuntimeError(
                 f"Expected tensor to have size {batch} at dimension 0 and at least {longest} at dimension 1, "
-                f"but got size {list(given.shape)} for targets"
+                f"but got size {list(given.shape)} for targets\nin ctc_loss()"
             )
         labels[used] = given[:, :longest][used]
     else:
-        raise RuntimeError(f"Expected 1 to 2 dimensions, but got {given.ndim}-dimensional tensor for targets")
+        raise RuntimeError(
+            f"Expected 1 to 2 dimensions, but got {given.ndim}-dimensional tensor for targets\nin ctc_loss()"
+        )
     if labels.size and (labels.min() < 0 or labels.max() >= classes):
         raise RuntimeError(f"ctc_loss: expected labels in [0, {classes}), got {labels[used].tolist()}")
     return labels, steps, counts

@@ -21,7 +21,9 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     dtype = rushlight.promote_types(x1.dtype, x2.dtype)
     if not dtype.is_floating_point:
-        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype}")
+        raise RuntimeError(
+            f"expected common dtype to be floating point, yet common dtype is {dtype}\nin cosine_similarity()"
+        )
     x1, x2 = rushlight.broadcast_tensors(x1.to(dtype), x2.to(dtype))
     return (x1 / _clamped_norm(x1, dim, eps) * (x2 / _clamped_norm(x2, dim, eps))).sum(dim)
 
@@ -92,16 +94,18 @@ def cdist(
     Vectors, differing widths, integers and a negative `p` are a ``RuntimeError``, an unknown mode a ``ValueError``.
     """
     if compute_mode not in (*_MODES, None):
-        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode\nin cdist()")
     for name, x in (("X1", x1), ("X2", x2)):
         if x.dim() < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
         if not x.is_floating_point():
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype}")
     if x1.dtype != x2.dtype:
-        raise RuntimeError(f"expected scalar type {x1.dtype} but found {x2.dtype}")
+        raise RuntimeError(f"expected scalar type {x1.dtype} but found {x2.dtype}\nin cdist()")
     if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}\nin cdist()"
+        )
     if p < 0:
         raise RuntimeError(f"cdist only supports non-negative p values, got {p}")
     many = x1.shape[-2] > _MANY_ROWS or x2.shape[-2] > _MANY_ROWS

@@ -98,10 +98,12 @@ def embedding_bag(
     if outside.size:
         raise RuntimeError(
             f"Index {outside[0]} of input takes value {given[outside[0]]} which is not in the valid range [0, {rows})"
+            "\nin embedding_bag()"
         )
     if padding_idx is not None and not -rows <= padding_idx < rows:
         raise RuntimeError(
             f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got {padding_idx}"
+            "\nin embedding_bag()"
         )
     if max_norm is not None:
         _renormalize(weight, indices, max_norm, norm_type)
@@ -132,11 +134,13 @@ def _check_bag_arguments(
             f"then it must have the same shape as the input ({input.shape})"
         )
     if weight.dim() != 2:
-        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+        raise ValueError(
+            f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}\nin embedding_bag()"
+        )
     if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"mode has to be one of sum, mean or max, got {mode}")
+        raise ValueError(f"mode has to be one of sum, mean or max, got {mode}\nin embedding_bag()")
     if mode == "max" and scale_grad_by_freq:
-        raise ValueError("max mode does not support scaling the gradient by the frequency")
+        raise ValueError("max mode does not support scaling the gradient by the frequency\nin embedding_bag()")
     if sparse:
         _refuse_sparse("embedding_bag")
     if input.dtype not in (rushlight.int64, rushlight.int32):
@@ -164,31 +168,34 @@ def _flat_bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool)
         if offsets is not None:
             raise ValueError(
                 "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length "
-                f"sequences. However, found offsets of type {type(offsets)}"
+                f"sequences. However, found offsets of type {type(offsets)}\nin embedding_bag()"
             )
         return input.reshape(-1), np.arange(input.shape[0] + 1) * input.shape[1]
     if input.dim() != 1:
-        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+        raise ValueError(
+            f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}\nin embedding_bag()"
+        )
     if offsets is None:
-        raise ValueError("offsets has to be a 1D Tensor but got None")
+        raise ValueError("offsets has to be a 1D Tensor but got None\nin embedding_bag()")
     if offsets.dim() != 1:
-        raise ValueError(f"offsets has to be a 1D Tensor, got {offsets.dim()} dimensions")
+        raise ValueError(f"offsets has to be a 1D Tensor, got {offsets.dim()} dimensions\nin embedding_bag()")
     starts = offsets.detach().numpy().astype(np.int64)
     length = input.shape[0]
     if starts.size and starts[0]:
         raise RuntimeError(
             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
-            f"However, got {starts[0]}"
+            f"However, got {starts[0]}\nin embedding_bag()"
         )
     if starts.size and starts[-1] > length:
         raise RuntimeError(
             f"offsets[-1] can not be greater than input's length {length} but got offsets[-1] of {starts[-1]}"
+            "\nin embedding_bag()"
         )
     if (np.diff(starts) < 0).any():
-        raise RuntimeError(f"offsets must not decrease, got {starts.tolist()}")
+        raise RuntimeError(f"offsets must not decrease, got {starts.tolist()}\nin embedding_bag()")
     if include_last_offset:
         if not starts.size:
-            raise RuntimeError("include_last_offset: number of offsets should be at least 1, got 0")
+            raise RuntimeError("include_last_offset: number of offsets should be at least 1, got 0\nin embedding_bag()")
         return input[: int(starts[-1])], starts
     if not starts.size:
         return input[:0], np.zeros(1, np.int64)

@@ -87,7 +87,7 @@ def unfold(input: Tensor, kernel_size: _Size, dilation: _Size = 1, padding: _Siz
     if input.dim() not in (3, 4) or not all(input.shape[-3:]):
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
-            f"but got: {list(input.shape)}"
+            f"but got: {list(input.shape)}\nin unfold()"
         )
     height, width = input.shape[-2:]
     blocks = _blocks((height, width), kernel, dilate, pad, step)
@@ -95,6 +95,7 @@ def unfold(input: Tensor, kernel_size: _Size, dilation: _Size = 1, padding: _Siz
         raise RuntimeError(
             f"Given input with spatial size {(height, width)}, kernel_size={kernel}, dilation={dilate}, padding={pad}, "
             f"calculated shape of the array of sliding blocks as {blocks}, but its components must be at least one."
+            "\nin unfold()"
         )
     if not (input.is_floating_point() or input.is_complex()):
         raise NotImplementedError(f'"unfold" not implemented for {input.dtype}')
@@ -124,13 +125,13 @@ def fold(
     if input.dim() not in (2, 3) or not all(input.shape[-2:]):
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
-            f"input, but got: {list(input.shape)}"
+            f"input, but got: {list(input.shape)}\nin fold()"
         )
     area = kernel[0] * kernel[1]
     if input.shape[-2] % area:
         raise RuntimeError(
             f"Expected size of input's dimension {input.dim() - 2} to be divisible by the product of kernel_size, "
-            f"but got input.size({input.dim() - 2})={input.shape[-2]} and kernel_size={kernel}."
+            f"but got input.size({input.dim() - 2})={input.shape[-2]} and kernel_size={kernel}.\nin fold()"
         )
     blocks = _blocks((height, width), kernel, dilate, pad, step)
     if min(blocks) < 1 or input.shape[-1] != blocks[0] * blocks[1]:
@@ -138,7 +139,7 @@ def fold(
             f"Given output_size={(height, width)}, kernel_size={kernel}, dilation={dilate}, padding={pad}, "
             f"stride={step}, expected size of input's dimension {input.dim() - 1} to match the calculated number of "
             f"sliding blocks {blocks[0]} * {blocks[1]} = {blocks[0] * blocks[1]}, "
-            f"but got input.size({input.dim() - 1})={input.shape[-1]}."
+            f"but got input.size({input.dim() - 1})={input.shape[-1]}.\nin fold()"
         )
     if not (input.is_floating_point() or input.is_complex()):
         raise NotImplementedError(f'"fold" not implemented for {input.dtype}')

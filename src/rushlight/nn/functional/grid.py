@@ -213,7 +213,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         _warn_default()
         align_corners = False
     if not theta.is_floating_point():
-        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}\nin affine_grid()")
     size = tuple(size)
     dims = len(size) - 2
     if dims not in (2, 3):
@@ -224,10 +224,10 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     if theta.dim() != 3 or tuple(theta.shape[1:]) != (dims, dims + 1):
         raise ValueError(
             f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {size}. "
-            f"Got {theta.shape}."
+            f"Got {theta.shape}.\nin affine_grid()"
         )
     if min(size[2:]) <= 0 or size[0] <= 0:
-        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}\nin affine_grid()")
     if align_corners and min(size[2:]) == 1:
         warnings.warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
@@ -235,7 +235,9 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
             stacklevel=2,
         )
     if theta.shape[0] != size[0]:
-        raise RuntimeError(f"Expected size for first dimension of theta to be {size[0]} but got: {theta.shape[0]}.")
+        raise RuntimeError(
+            f"Expected size for first dimension of theta to be {size[0]} but got: {theta.shape[0]}.\nin affine_grid()"
+        )
     base = rushlight.from_numpy(_regular_grid(size[2:], align_corners)).to(theta.dtype)
     return (base @ theta.transpose(1, 2)).reshape(size[0], *size[2:], dims)
 

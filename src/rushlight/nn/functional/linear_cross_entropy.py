@@ -41,7 +41,10 @@ def linear_cross_entropy(
     if ignore_index is None:
         ignore_index = -100
     elif target.is_floating_point():
-        raise RuntimeError(f"ignore_index cannot be specified when target contains probabilities, got {ignore_index}")
+        raise RuntimeError(
+            f"ignore_index cannot be specified when target contains probabilities, got {ignore_index}"
+            "\nin linear_cross_entropy()"
+        )
     outer = tuple(linear_weight.shape[1:-1])
     if options is not None:
         if label_smoothing == 0.0 and target.dtype == rushlight.int64 and not outer:
@@ -64,22 +67,27 @@ def linear_cross_entropy(
 
 def _check_shapes(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None) -> None:
     if input.dim() not in (1, 2):
-        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}\nin linear_cross_entropy()")
     if linear_weight.dim() < 2:
-        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}"
+            "\nin linear_cross_entropy()"
+        )
     if input.shape[-1] != linear_weight.shape[-1]:
         raise RuntimeError(
             "expected equal input and linear_weight last dimensions (in_features), "
-            f"got {input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
+            f"got {input.shape[-1]} and {linear_weight.shape[-1]}, respectively\nin linear_cross_entropy()"
         )
     if linear_weight.dim() > 2 and input.dim() == 1:
         raise RuntimeError(
             f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, "
             f"(N, {linear_weight.shape[-1]}), got unbatched input with shape {tuple(input.shape)}"
+            "\nin linear_cross_entropy()"
         )
     if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
         raise RuntimeError(
             f"expected linear_bias shape {tuple(linear_weight.shape[:-1])}, got {tuple(linear_bias.shape)}"
+            "\nin linear_cross_entropy()"
         )
 
 
@@ -98,9 +106,13 @@ def _chunked(
     if labels.dim() != 1:
         raise RuntimeError(
             f"0D or 1D target tensor expected, multi-target not supported. Got {labels.dim()} dimensions."
+            "\nin linear_cross_entropy()"
         )
     if labels.shape[0] != rows.shape[0]:
-        raise ValueError(f"Expected input batch_size ({rows.shape[0]}) to match target batch_size ({labels.shape[0]}).")
+        raise ValueError(
+            f"Expected input batch_size ({rows.shape[0]}) to match target batch_size ({labels.shape[0]})."
+            "\nin linear_cross_entropy()"
+        )
     size = _rows_at_a_time(rows.shape[0], linear_weight.shape[0], linear_weight.shape[1], options)
     loss: Tensor = _RowwiseLoss.apply(rows, linear_weight, linear_bias, labels, weight, ignore_index, size)
     if mode == 2:

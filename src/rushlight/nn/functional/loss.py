@@ -36,7 +36,7 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
     raise ValueError(f"{reduction} is not a valid value for reduction")
 
 
-def _broadcast(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def _broadcast(name: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """The pair at a common shape, with a warning where that differs from one of theirs."""
     if input.shape == target.shape:
         return input, target
@@ -45,7 +45,10 @@ def _broadcast(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
         stacklevel=3,
     )
-    broadcast: tuple[Tensor, Tensor] = tuple(rushlight.broadcast_tensors(input, target))
+    try:
+        broadcast: tuple[Tensor, Tensor] = tuple(rushlight.broadcast_tensors(input, target))
+    except RuntimeError as error:
+        raise RuntimeError(f"{error}\nin {name}()") from None
     return broadcast
 
 
@@ -81,7 +84,7 @@ def l1_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    input, target = _broadcast(input, target)
+    input, target = _broadcast("l1_loss", input, target)
     if weight is None:
         return rushlight._C._nn.l1_loss(input, target, _reduction.get_enum(reduction))
     _check_weighted(input, weight, reduction)
@@ -99,7 +102,7 @@ def mse_loss(
     """Mean squared difference, ``(input - target)²``; arguments as for :func:`l1_loss`."""
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    input, target = _broadcast(input, target)
+    input, target = _broadcast("mse_loss", input, target)
     if weight is None:
         return rushlight._C._nn.mse_loss(input, target, _reduction.get_enum(reduction))
     _check_weighted(input, weight, reduction)
@@ -122,7 +125,7 @@ def smooth_l1_loss(
         reduction = _reduction.legacy_get_string(size_average, reduce)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta. Got {beta}.")
-    input, target = _broadcast(input, target)
+    input, target = _broadcast("smooth_l1_loss", input, target)
     if beta == 0.0:
         return rushlight._C._nn.l1_loss(input, target, _reduction.get_enum(reduction))
     return rushlight._C._nn.smooth_l1_loss(input, target, _reduction.get_enum(reduction), beta)
@@ -142,7 +145,7 @@ def huber_loss(
     """
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta. Got {delta}.")
-    input, target = _broadcast(input, target)
+    input, target = _broadcast("huber_loss", input, target)
     if weight is None:
         return rushlight._C._nn.huber_loss(input, target, _reduction.get_enum(reduction), delta)
     _check_weighted(input, weight, reduction)
@@ -161,7 +164,7 @@ def kl_div(
 
     `target` broadcasts with `input`; with `log_target` it holds logarithms too. ``reduction="batchmean"`` divides the
     sum by the first dimension, which is the divergence's definition; ``"mean"`` divides by the elements, and warns.
-    Integers are a ``RuntimeError``.
+    Integers and complex numbers are a ``RuntimeError``.
     """
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
@@ -172,8 +175,10 @@ def kl_div(
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
             stacklevel=2,
         )
-    if not (input.is_floating_point() or input.is_complex()):
-        raise RuntimeError(f"kl_div: Integral inputs not supported. Got {input.dtype}.")
+    for operand in (input, target):
+        if not operand.is_floating_point():
+            kind = "Complex" if operand.is_complex() else "Integral"
+            raise RuntimeError(f"kl_div: {kind} inputs not supported. Got {operand.dtype}.")
     if reduction == "batchmean":
         total = rushlight.kl_div(input, target, 2, log_target=log_target)
         return total / input.shape[0] if input.dim() else total
@@ -224,7 +229,7 @@ def cross_entropy(
         mode = _reduction.get_enum(reduction)
         return rushlight._C._nn.cross_entropy_loss(input, target, weight, mode, ignore_index, label_smoothing)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}\nin cross_entropy()")
     return _probability_cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
@@ -243,9 +248,13 @@ def _probability_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, label_smoothing: float
 ) -> Tensor:
     if not target.is_floating_point():
-        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype}")
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {target.dtype}\nin cross_entropy()"
+        )
     if ignore_index >= 0:
-        raise RuntimeError(f"ignore_index is not supported for floating point target. Got {ignore_index}.")
+        raise RuntimeError(
+            f"ignore_index is not supported for floating point target. Got {ignore_index}.\nin cross_entropy()"
+        )
     class_dim = 0 if input.dim() == 1 else 1
     classes = input.shape[class_dim]
     if label_smoothing > 0.0:
@@ -277,7 +286,7 @@ def binary_cross_entropy(
     if target.shape != input.shape:
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
-            "deprecated. Please ensure they have the same size."
+            "deprecated. Please ensure they have the same size.\nin binary_cross_entropy()"
         )
     if weight is not None:
         weight = weight.expand(rushlight.broadcast_shapes(target.shape, weight.shape))
@@ -302,7 +311,12 @@ def binary_cross_entropy_with_logits(
         reduction = _reduction.legacy_get_string(size_average, reduce)
     mode = _reduction.get_enum(reduction)
     if target.shape != input.shape:
-        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+        raise ValueError(
+            f"Target size ({target.size()}) must be the same as input size ({input.size()})"
+            "\nin binary_cross_entropy_with_logits()"
+        )
+    if not (input.is_floating_point() or input.is_complex()):
+        raise NotImplementedError(f'"binary_cross_entropy_with_logits" not implemented for {input.dtype}')
     return rushlight.binary_cross_entropy_with_logits(input, target, weight, pos_weight, mode)
 
 
@@ -345,14 +359,14 @@ def gaussian_nll_loss(
     """
     if isinstance(var, float):
         if var < 0:
-            raise ValueError(f"var has negative entry/entries: {var}")
+            raise ValueError(f"var has negative entry/entries: {var}\nin gaussian_nll_loss()")
         variance: Tensor = rushlight.full_like(input, var)
     elif rushlight.any(var < 0):
-        raise ValueError("var has negative entry/entries")
+        raise ValueError("var has negative entry/entries\nin gaussian_nll_loss()")
     else:
         variance = (var if var.shape == input.shape else _fitted_variance(input, var)).clone()
     if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not valid for reduction")
+        raise ValueError(f"{reduction} is not valid for reduction\nin gaussian_nll_loss()")
     with rushlight.no_grad():
         variance.clamp_(min=eps)
     loss = 0.5 * (variance.log() + (input - target) ** 2 / variance)
@@ -367,4 +381,7 @@ def _fitted_variance(input: Tensor, var: Tensor) -> Tensor:
         return var.unsqueeze(-1)
     if input.dim() == var.dim() and all(v in (n, 1) for n, v in zip(input.shape, var.shape, strict=True)):
         return var
-    raise ValueError(f"var is of incorrect size. Got {tuple(var.shape)} for an input of {tuple(input.shape)}.")
+    raise ValueError(
+        f"var is of incorrect size. Got {tuple(var.shape)} for an input of {tuple(input.shape)}."
+        "\nin gaussian_nll_loss()"
+    )

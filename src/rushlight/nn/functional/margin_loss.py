@@ -38,9 +38,12 @@ def soft_margin_loss(
     if loss.shape != input.shape:
         raise RuntimeError(
             f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(loss.shape)}"
+            "\nin soft_margin_loss()"
         )
     if not (input.is_floating_point() or input.is_complex()):
-        raise RuntimeError(f"result type {loss.dtype} can't be cast to the desired output type {input.dtype}")
+        raise RuntimeError(
+            f"result type {loss.dtype} can't be cast to the desired output type {input.dtype}\nin soft_margin_loss()"
+        )
     return _reduced(loss.to(input.dtype), reduction)
 
 
@@ -98,13 +101,15 @@ def multi_margin_loss(
         reduction = _reduction.legacy_get_string(size_average, reduce)
     _reduction.get_enum(reduction)
     if p not in (1, 2):
-        raise ValueError(f"only p == 1 and p == 2 supported. Got {p}.")
+        raise ValueError(f"only p == 1 and p == 2 supported. Got {p}.\nin multi_margin_loss()")
     rows, labels = _multi_margin_rows(input, target)
     classes = rows.shape[1]
     if weight is not None and weight.dim() != 1:
-        raise ValueError(f"weight must be one-dimensional. Got {weight.dim()} dimensions.")
+        raise ValueError(f"weight must be one-dimensional. Got {weight.dim()} dimensions.\nin multi_margin_loss()")
     if weight is not None and weight.numel() != classes:
-        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+        raise RuntimeError(
+            f"inconsistent weight size, expected {classes} but got {list(weight.shape)}\nin multi_margin_loss()"
+        )
     # relu, not clamp: at the margin itself the derivative is 0
     excess = rushlight.relu(margin - rows.gather(1, labels) + rows)
     if p == 2:
@@ -117,7 +122,7 @@ def multi_margin_loss(
 
 def _multi_margin_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """`input` as ``(N, C)`` and `target` as a column ``(N, 1)``, both checked."""
-    _check_vector_or_matrix(input)
+    _check_vector_or_matrix("multi_margin_loss", input)
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     if target.dim() > 1 or target.numel() != rows.shape[0]:
         raise RuntimeError(
@@ -126,17 +131,20 @@ def _multi_margin_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
             f"Input has shape {list(input.shape)}."
         )
     if target.dtype != rushlight.int64:
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype}")
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype}\nin multi_margin_loss()")
     if target.numel() and not bool(((target >= 0) & (target < rows.shape[1])).all()):
-        raise RuntimeError(f"target out of range: expected classes in [0, {rows.shape[1]})")
+        raise RuntimeError(f"target out of range: expected classes in [0, {rows.shape[1]})\nin multi_margin_loss()")
     return rows, target.reshape(-1, 1)
 
 
-def _check_vector_or_matrix(input: Tensor) -> None:
+def _check_vector_or_matrix(name: str, input: Tensor) -> None:
     if input.dim() > 2 or (input.dim() and input.shape[-1] == 0):
         raise RuntimeError(
             f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
+            f"\nin {name}()"
         )
+    if not input.is_floating_point():
+        raise NotImplementedError(f'"{name}" not implemented for {input.dtype}')
 
 
 def multilabel_margin_loss(
@@ -153,16 +161,23 @@ def multilabel_margin_loss(
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     _reduction.get_enum(reduction)
-    _check_vector_or_matrix(input)
+    _check_vector_or_matrix("multilabel_margin_loss", input)
     if target.shape != input.shape:
-        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+            "\nin multilabel_margin_loss()"
+        )
     if target.dtype != rushlight.int64:
-        raise RuntimeError(f"argument #2 'target' must hold int64 labels, found {target.dtype}")
+        raise RuntimeError(
+            f"argument #2 'target' must hold int64 labels, found {target.dtype}\nin multilabel_margin_loss()"
+        )
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     labels = target.reshape(rows.shape)
     count, classes = rows.shape
     if labels.numel() and not bool(((labels >= -1) & (labels < classes)).all()):
-        raise RuntimeError(f"argument #2 'target' is out of range: expected labels in [-1, {classes})")
+        raise RuntimeError(
+            f"argument #2 'target' is out of range: expected labels in [-1, {classes})\nin multilabel_margin_loss()"
+        )
     listed = (labels >= 0).to(rushlight.int64).cumprod(1)
     labels = labels.clamp(min=0)
     other = rushlight.zeros(count, classes, dtype=rushlight.int64).scatter_add(1, labels, listed) == 0
@@ -183,7 +198,7 @@ def multilabel_soft_margin_loss(
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"{reduction} is not valid for reduction")
+        raise ValueError(f"{reduction} is not valid for reduction\nin multilabel_soft_margin_loss()")
     log_sigmoid = rushlight._C._nn.log_sigmoid
     loss = -(target * log_sigmoid(input) + (1 - target) * log_sigmoid(-input))
     if weight is not None:
@@ -211,11 +226,14 @@ def cosine_embedding_loss(
         reduction = _reduction.legacy_get_string(size_average, reduce)
     dim = target.dim()
     if dim > 1:
-        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported. Got {dim} dimensions.")
+        raise RuntimeError(
+            f"0D or 1D target tensor expected, multi-target not supported. Got {dim} dimensions."
+            "\nin cosine_embedding_loss()"
+        )
     if input1.dim() != dim + 1 or input2.dim() != dim + 1:
         raise RuntimeError(
             f"{dim}D target tensor expects {dim + 1}D input tensors, but found inputs with sizes "
-            f"{list(input1.shape)} and {list(input2.shape)}."
+            f"{list(input1.shape)} and {list(input2.shape)}.\nin cosine_embedding_loss()"
         )
     square1 = (input1 * input1).sum(dim) + _COSINE_EPSILON
     square2 = (input2 * input2).sum(dim) + _COSINE_EPSILON
@@ -276,11 +294,12 @@ def _triplet(
 ) -> Tensor:
     _reduction.get_enum(reduction)
     if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
+        raise ValueError(f"margin must be greater than 0, got {margin}\nin triplet_margin_loss()")
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
             f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+            "\nin triplet_margin_loss()"
         )
     near = distance(anchor, positive)
     far = distance(anchor, negative)

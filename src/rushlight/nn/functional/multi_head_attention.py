@@ -61,7 +61,7 @@ def multi_head_attention_forward(
     if is_causal and attn_mask is None:
         raise RuntimeError(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
-            "`generate_square_subsequent_mask` to create this mask."
+            "`generate_square_subsequent_mask` to create this mask.\nin multi_head_attention_forward()"
         )
     if is_causal and key_padding_mask is None and not need_weights:
         attn_mask = None
@@ -130,7 +130,7 @@ def multi_head_attention_forward(
 def _require(condition: bool, message: str) -> None:
     """``AssertionError`` with `message` unless `condition`, with ``python -O`` too."""
     if not condition:
-        raise AssertionError(message)
+        raise AssertionError(f"{message}\nin multi_head_attention_forward()")
 
 
 def _mha_shape_check(
@@ -144,6 +144,7 @@ def _mha_shape_check(
     else:
         raise AssertionError(
             f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+            "\nin multi_head_attention_forward()"
         )
     _require(
         key.dim() == other and value.dim() == other,
@@ -245,7 +246,10 @@ def _head_mask(mask: Tensor, heads: int, length: int, keys: int) -> Tensor:
     """`mask` with three dimensions; ``RuntimeError`` unless it fits ``heads`` attentions of ``(length, keys)``."""
     expected = (length, keys) if mask.dim() == 2 else (heads, length, keys)
     if tuple(mask.shape) != expected:
-        raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {expected}.")
+        raise RuntimeError(
+            f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {expected}."
+            "\nin multi_head_attention_forward()"
+        )
     return mask.unsqueeze(0) if mask.dim() == 2 else mask
 
 

@@ -18,10 +18,10 @@ __all__ = [
 ]
 
 
-def _verify_batch_size(size: Sequence[int]) -> None:
+def _verify_batch_size(name: str, size: Sequence[int]) -> None:
     """Raise where training would normalise single numbers; `size` is (N, C, ...)."""
     if size[0] * math.prod(size[2:]) == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}\nin {name}()")
 
 
 def batch_norm(
@@ -41,7 +41,7 @@ def batch_norm(
     channel in training raises ValueError.
     """
     if training:
-        _verify_batch_size(input.size())
+        _verify_batch_size("batch_norm", input.size())
     return rushlight.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 
@@ -62,11 +62,15 @@ def instance_norm(
     ValueError.
     """
     if (running_mean is None) != (running_var is None):
-        raise ValueError("running_mean and running_var must either both be None or neither be None")
+        raise ValueError("running_mean and running_var must either both be None or neither be None\nin instance_norm()")
     if use_input_stats and math.prod(input.shape[2:]) == 1:
-        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.size()}")
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {input.size()}\nin instance_norm()"
+        )
     if not use_input_stats and running_mean is None:
-        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when use_input_stats is false\nin instance_norm()"
+        )
     samples, channels = input.shape[:2]
 
     def repeated(tensor: Tensor | None) -> Tensor | None:
@@ -118,8 +122,10 @@ def group_norm(
     Channels that `num_groups` does not divide raise RuntimeError, a single number per group ValueError.
     """
     if input.dim() < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
-    _verify_batch_size([input.size(0) * input.size(1) // num_groups, num_groups, *input.shape[2:]])
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.dim()}\nin group_norm()"
+        )
+    _verify_batch_size("group_norm", [input.size(0) * input.size(1) // num_groups, num_groups, *input.shape[2:]])
     return rushlight.group_norm(input, num_groups, weight, bias, eps, False)
 
 
@@ -130,7 +136,9 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     ValueError. From "ImageNet classification with deep convolutional neural networks", Krizhevsky et al. 2012.
     """
     if input.dim() < 3:
-        raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
+        raise ValueError(
+            f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)\nin local_response_norm()"
+        )
     if input.numel() == 0:
         return input
     # Channels become the rows of a plane with everything behind them in the columns.

@@ -169,14 +169,14 @@ def _unpool(
         shown = max(dims, 2)
         raise RuntimeError(
             f"Input to max_unpooling{shown}d should be a {shown + 1}d or {shown + 2}d Tensor, but got a tensor with "
-            f"{input.dim() + shown - dims} dimensions."
+            f"{input.dim() + shown - dims} dimensions.\nin max_unpool{dims}d()"
         )
     if indices.dtype != rushlight.int64:
-        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype}")
+        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype}\nin max_unpool{dims}d()")
     if indices.shape != input.shape:
         raise RuntimeError(
             f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices "
-            f"tensor with shape: {list(indices.shape)}"
+            f"tensor with shape: {list(indices.shape)}\nin max_unpool{dims}d()"
         )
     spread = _ntuple(dims)
     stride = kernel_size if stride is None else spread(stride)
@@ -187,6 +187,7 @@ def _unpool(
         shown_size = "x".join(map(str, size if dims > 1 else (*size, 1)))
         raise RuntimeError(
             f"Found an invalid max index: {indices[outside][0].item()} (output volumes are of size {shown_size})"
+            f"\nin max_unpool{dims}d()"
         )
     outer = input.shape[: input.dim() - dims]
     zeros = input.new_zeros((*outer, volume))
@@ -208,13 +209,14 @@ def _unpool_output_size(
     if len(output_size) not in (dims, dims + 2):
         raise ValueError(
             f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of "
-            f"'{len(output_size)}'"
+            f"'{len(output_size)}'\nin max_unpool{dims}d()"
         )
     chosen = list(output_size)[len(output_size) - dims :]
     for dim, (size, default, step) in enumerate(zip(chosen, smallest, stride, strict=True)):
         if not default - step < size < default + step:
             raise ValueError(
                 f'invalid output_size "{output_size}" (dim {dim} must be between {default - step} and {default + step})'
+                f"\nin max_unpool{dims}d()"
             )
     return chosen
 
@@ -363,7 +365,8 @@ def _fractional_pool(
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     if input.dim() not in (dims + 1, dims + 2):
-        raise IndexError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(input.shape)}")
+        kind = IndexError if input.dim() < dims else RuntimeError
+        raise kind(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {list(input.shape)}")
     spatial = input.shape[input.dim() - dims :]
     spread = _ntuple(dims)
     if output_size is None:
@@ -377,7 +380,7 @@ def _fractional_pool(
     for what, kernel, out, full in zip(
         ("time", "height", "width")[3 - dims :], kernel_size, size, spatial, strict=True
     ):
-        if out + kernel - 1 > full:
+        if out + kernel - 1 > full - (dims == 3):  # PyTorch wants one number more in three dimensions
             raise RuntimeError(f"{name}(): pool {what} {kernel} too large relative to input {what} {full}")
     planes = input if input.dim() == dims + 2 else input.unsqueeze(0)
     batch, channels = planes.shape[:2]
@@ -395,15 +398,23 @@ def _fractional_pool(
 
 def _check_samples(samples: Tensor, planes: Tensor, dims: int) -> None:
     if samples.dtype != planes.dtype:
-        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+        raise RuntimeError(f"Expect _random_samples to have the same dtype as input\nin fractional_max_pool{dims}d()")
     if samples.dim() != 3:
-        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.dim()}")
+        raise RuntimeError(
+            f"Expect _random_samples to have 3 dimensions, got {samples.dim()}\nin fractional_max_pool{dims}d()"
+        )
     if samples.size(0) < planes.size(0):
-        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+        raise RuntimeError(
+            f"Expect _random_samples.size(0) no less then input batch size.\nin fractional_max_pool{dims}d()"
+        )
     if samples.size(1) != planes.size(1):
-        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+        raise RuntimeError(
+            f"Expect _random_samples.size(1) equals to input channel size.\nin fractional_max_pool{dims}d()"
+        )
     if samples.size(2) != dims:
-        raise RuntimeError(f"Expect _random_samples.size(2) equals to {dims}; got {samples.size(2)}.")
+        raise RuntimeError(
+            f"Expect _random_samples.size(2) equals to {dims}; got {samples.size(2)}.\nin fractional_max_pool{dims}d()"
+        )
 
 
 def _window_places(samples: Tensor, spatial: Sequence[int], size: Sequence[int], kernel_size: Sequence[int]) -> Tensor:

@@ -99,12 +99,20 @@ def rnn_relu(*args: Any) -> tuple[Tensor, ...]:
 
 def _check_cell(input: Tensor, hidden: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor) -> None:
     if input.shape[1] != w_ih.shape[1]:
-        raise RuntimeError(f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}")
+        raise RuntimeError(
+            f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}\nin a recurrent cell"
+        )
     for i, h in enumerate(hidden):
         if h.shape[0] != input.shape[0]:
-            raise RuntimeError(f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {h.shape[0]}")
+            raise RuntimeError(
+                f"Input batch size {input.shape[0]} doesn't match hidden{i} batch size {h.shape[0]}"
+                "\nin a recurrent cell"
+            )
         if h.shape[1] != w_hh.shape[1]:
-            raise RuntimeError(f"hidden{i} has inconsistent hidden_size: got {h.shape[1]}, expected {w_hh.shape[1]}")
+            raise RuntimeError(
+                f"hidden{i} has inconsistent hidden_size: got {h.shape[1]}, expected {w_hh.shape[1]}"
+                "\nin a recurrent cell"
+            )
 
 
 def lstm_cell(

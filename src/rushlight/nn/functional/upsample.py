@@ -51,11 +51,13 @@ def interpolate(
     elif mode in ("nearest", "area", "nearest-exact"):
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+            "\nin interpolate()"
         )
     sizes, scales = _target(input, size, scale_factor, recompute_scale_factor)
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.dim() == 4):
         raise ValueError(
             "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+            "\nin interpolate()"
         )
     _check_mode(input, mode, align_corners, antialias)
     if mode == "area":
@@ -76,19 +78,19 @@ def _target(
     dims = input.dim() - 2
     given = list(input.shape[2:])
     if size is not None and scale_factor is not None:
-        raise ValueError("only one of size or scale_factor should be defined")
+        raise ValueError("only one of size or scale_factor should be defined\nin interpolate()")
     if size is not None:
         if recompute_scale_factor:
-            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.\nin interpolate()")
         return _sizes(size, given), [None] * dims
     if scale_factor is None:
-        raise ValueError("either size or scale_factor should be defined")
+        raise ValueError("either size or scale_factor should be defined\nin interpolate()")
     if isinstance(scale_factor, (list, tuple)):
         if len(scale_factor) != dims:
             raise ValueError(
                 "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
                 f"dimensions of {given} and scale_factor of shape {scale_factor}. Please provide input tensor in "
-                "(N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
+                "(N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format.\nin interpolate()"
             )
         factors = [float(s) for s in scale_factor]
     else:
@@ -104,7 +106,7 @@ def _sizes(size: int | Sequence[int], given: list[int]) -> list[int]:
         raise ValueError(
             "Input and output must have the same number of spatial dimensions, but got input with spatial dimensions "
             f"of {given} and output size of {size}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
-            "output size in (o1, o2, ...,oK) format."
+            "output size in (o1, o2, ...,oK) format.\nin interpolate()"
         )
     return [_integer(n) for n in size]
 
@@ -122,16 +124,19 @@ def _integer(size: Any) -> int:
 def _check_mode(input: Tensor, mode: str, align_corners: bool, antialias: bool) -> None:
     dim = input.dim()
     if mode in ("linear", "bilinear", "trilinear") and dim in (3, 4, 5) and dim != _DIMENSIONS[mode]:
-        raise NotImplementedError(f"Got {dim}D input, but {mode} mode needs {_DIMENSIONS[mode]}D input")
+        raise NotImplementedError(
+            f"Got {dim}D input, but {mode} mode needs {_DIMENSIONS[mode]}D input\nin interpolate()"
+        )
     known = mode in _DIMENSIONS or mode in ("nearest", "nearest-exact", "area")
     if dim not in (3, 4, 5) or not known or _DIMENSIONS.get(mode, dim) != dim:
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {dim}D) for the modes: {_MODES} (got {mode})"
+            "\nin interpolate()"
         )
     if mode == "lanczos" and align_corners:
-        raise ValueError("Lanczos mode does not support align_corners=True")
+        raise ValueError("Lanczos mode does not support align_corners=True\nin interpolate()")
     if mode == "lanczos" and not antialias:
-        raise ValueError("Lanczos mode requires antialias=True")
+        raise ValueError("Lanczos mode requires antialias=True\nin interpolate()")
     if not input.is_floating_point() and not (input.dtype == rushlight.uint8 and mode != "area"):
         raise NotImplementedError(f'"interpolate" in mode {mode} not implemented for {input.dtype}')
 
@@ -144,10 +149,12 @@ def _check_sizes(input: Tensor, sizes: list[int], mode: str) -> None:
         )
         raise RuntimeError(
             f"Input and output sizes should be greater than 0, but got input ({before}) output ({after})"
+            "\nin interpolate()"
         )
     if not input.shape[1]:
         raise RuntimeError(
             f"Non-empty {input.dim()}D data tensor expected but got a tensor with sizes {list(input.shape)}"
+            "\nin interpolate()"
         )
 
 

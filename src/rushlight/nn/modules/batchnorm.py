@@ -96,7 +96,8 @@ class _NormBase(Module):
             raise ValueError(f"expected {expected} input (got {input.dim()}D input)")
 
     def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
-        return tuple(("N", self.num_features, *_spatial(dims - 2)) for dims in self._dims)
+        channels = self.num_features or "C"  # no number: to be taken from the input
+        return tuple(("N", channels, *_spatial(dims - 2)) for dims in self._dims)
 
     def extra_repr(self) -> str:
         return (
@@ -117,19 +118,19 @@ class _BatchNorm(_NormBase):
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        training, mean, var = self.training, self.running_mean, self.running_var
-        momentum = 0.0 if self.momentum is None else self.momentum
+        training, mean, var, momentum = self.training, self.running_mean, self.running_var, self.momentum
+        tracked = self.num_batches_tracked if training and self.track_running_stats else None
+        if momentum is None:  # the average of all batches so far
+            momentum = 0.0 if tracked is None else 1.0 / (float(tracked) + 1)
         if training:
             if not self.track_running_stats:
                 mean = var = None
-            elif self.num_batches_tracked is not None:
-                self.num_batches_tracked.add_(1)
-                if self.momentum is None:
-                    # The average of all batches so far.
-                    momentum = 1.0 / float(self.num_batches_tracked)
         elif mean is None and var is None:
             training = True
-        return F.batch_norm(input, mean, var, self.weight, self.bias, training, momentum, self.eps)
+        result = F.batch_norm(input, mean, var, self.weight, self.bias, training, momentum, self.eps)
+        if tracked is not None:  # a batch that does not fit is not counted
+            tracked.add_(1)
+        return result
 
 
 class BatchNorm1d(_BatchNorm):

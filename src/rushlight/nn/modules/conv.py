@@ -120,7 +120,7 @@ class _ConvNd(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
-        sample = (self.in_channels, *_spatial(len(self.stride)))
+        sample = (self.in_channels or "C", *_spatial(len(self.stride)))  # no number: to be taken from the input
         return (("N", *sample), sample)
 
     def extra_repr(self) -> str:

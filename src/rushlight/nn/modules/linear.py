@@ -63,7 +63,7 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
-        return ((..., self.in_features),)
+        return ((..., self.in_features or "C"),)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -136,10 +136,18 @@ class Module(Stateful):
         return ""
 
     def _explain(self, error: Exception, args: tuple[Any, ...]) -> None:
-        """Where the operands' shapes are not what the layer expects, add the layer and both to `error`."""
-        found = [tuple(x.shape) for x in args if isinstance(x, Tensor)]
-        if not found or not isinstance(args[0], Tensor):
+        """Add the layer, what it expects and what it found to an error about its operands.
+
+        The innermost module does so. An error that other code than the layer's raised is left alone, unless the
+        operands' shapes are not what the layer expects.
+        """
+        if hasattr(error, "_explained"):
             return
+        error._explained = True  # type: ignore[attr-defined]
+        operands = _tensors_of(args)
+        if not operands or not isinstance(args[0], Tensor):
+            return
+        found = [tuple(x.shape) for x in operands]
         shapes, expected = self._input_shapes(), ""
         if shapes and not any(_fits(found[0], shape) for shape in shapes):
             expected = "an input of shape " + " or ".join(map(_shown, shapes))
@@ -147,9 +155,20 @@ class Module(Stateful):
         elif len(found) > 1:
             expected = self._operands_fit(found)
         if expected:
-            layer = f"{self._get_name()}({self.extra_repr()})"
-            message = f"{error}\n{layer} expected {expected}, found {' and '.join(map(str, found))}"
-            error.args = (message, *error.args[1:])
+            text = f"expected {expected}, found {' and '.join(map(str, found))}"
+        elif _raised_by_us(error):
+            text = self._types_fit(operands[0]) if shapes else ""
+            text = text or "found " + " and ".join([f"{tuple(x.shape)} of {x.dtype}" for x in operands])
+        else:
+            return
+        error.args = (f"{error}\n{self._get_name()}({self.extra_repr()}) {text}", *error.args[1:])
+
+    def _types_fit(self, input: Tensor) -> str:
+        """What to say where the input is not of the parameters' type; else nothing."""
+        parameter = next((p for p in self._parameters.values() if p is not None), None)
+        if parameter is None or parameter.dtype == input.dtype:
+            return ""
+        return f"expected an input of {parameter.dtype}, found {tuple(input.shape)} of {input.dtype}"
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Not available: rushlight runs eagerly."""
@@ -315,6 +334,20 @@ class Module(Stateful):
         if len(lines) <= 1 and not children:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+def _tensors_of(args: tuple[Any, ...]) -> list[Tensor]:
+    """The tensors among the arguments of a call, and those of tuples and lists of them."""
+    parts = [part for x in args for part in (x if isinstance(x, tuple | list) else (x,))]
+    return [x for x in parts if isinstance(x, Tensor)]
+
+
+def _raised_by_us(error: Exception) -> bool:
+    """Whether the innermost Python code that an error comes from is this package's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("rushlight.")
 
 
 def _shown(shape: tuple[Any, ...]) -> str:

@@ -6,10 +6,12 @@ back).
 
 from __future__ import annotations
 
+from typing import Any
+
 from rushlight import Tensor
 
 from .. import functional as F
-from .._sizes import _ntuple
+from .._sizes import _ntuple, _spatial
 from .module import Module
 
 __all__ = [
@@ -45,6 +47,10 @@ class _Pad(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)
 
+    def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
+        plane = ("C", *_spatial(self._dims))
+        return ("N", *plane), plane
+
     def extra_repr(self) -> str:
         return f"{self.padding}"
 
@@ -63,6 +69,9 @@ class _ConstantPadNd(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
+
+    def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
+        return ((..., *_spatial(self._dims)),)
 
     def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"

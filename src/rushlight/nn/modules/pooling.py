@@ -7,7 +7,7 @@ from typing import Any
 from rushlight import Tensor
 
 from .. import functional as F
-from .._sizes import _ntuple, _single, _triple
+from .._sizes import _ntuple, _single, _spatial, _triple
 from .module import Module
 
 __all__ = [
@@ -36,7 +36,17 @@ __all__ = [
 _Sizes = int | tuple[int, ...]
 
 
-class _MaxPoolNd(Module):
+class _Pool(Module):
+    """What all pooling layers share: they work on the last `_dims` dimensions, which a subclass sets."""
+
+    _dims: int
+
+    def _input_shapes(self) -> tuple[tuple[Any, ...], ...]:
+        plane = ("C", *_spatial(self._dims))
+        return ("N", *plane), plane
+
+
+class _MaxPoolNd(_Pool):
     """What max pooling layers share: windows of `kernel_size`, `stride` apart (by default as far as they are long).
 
     The input is padded by -inf; with `ceil_mode` a window may begin in it and end outside; `return_indices` adds the
@@ -76,12 +86,16 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """The maximum of each window of an input (N, C, L) or (C, L)."""
 
+    _dims = 1
+
     def forward(self, input: Tensor) -> Any:
         return F.max_pool1d(input, *self._arguments())
 
 
 class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of an input (N, C, H, W) or (C, H, W)."""
+
+    _dims = 2
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool2d(input, *self._arguments())
@@ -90,14 +104,14 @@ class MaxPool2d(_MaxPoolNd):
 class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of an input (N, C, D, H, W) or (C, D, H, W)."""
 
+    _dims = 3
+
     def forward(self, input: Tensor) -> Any:
         return F.max_pool3d(input, *self._arguments())
 
 
-class _MaxUnpoolNd(Module):
+class _MaxUnpoolNd(_Pool):
     """What unpooling layers share; the sizes are those of the pooling that is to be reversed."""
-
-    _dims: int
 
     def __init__(self, kernel_size: _Sizes, stride: _Sizes | None = None, padding: _Sizes = 0) -> None:
         super().__init__()
@@ -137,7 +151,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
         return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class _AvgPoolNd(Module):
+class _AvgPoolNd(_Pool):
     """What average pooling layers share.
 
     With `count_include_pad` the zeros of the padding count for the average; `divisor_override` divides by another
@@ -150,6 +164,8 @@ class _AvgPoolNd(Module):
 
 class AvgPool1d(_AvgPoolNd):
     """The average of each window of an input (N, C, L) or (C, L)."""
+
+    _dims = 1
 
     def __init__(
         self,
@@ -196,6 +212,8 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 class AvgPool2d(_AvgPoolWithDivisor):
     """The average of each window of an input (N, C, H, W) or (C, H, W)."""
 
+    _dims = 2
+
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(input, *self._arguments())
 
@@ -203,11 +221,13 @@ class AvgPool2d(_AvgPoolWithDivisor):
 class AvgPool3d(_AvgPoolWithDivisor):
     """The average of each window of an input (N, C, D, H, W) or (C, D, H, W)."""
 
+    _dims = 3
+
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(input, *self._arguments())
 
 
-class _FractionalMaxPoolNd(Module):
+class _FractionalMaxPoolNd(_Pool):
     """What fractional max pooling layers share.
 
     Either `output_size` or `output_ratio` (between 0 and 1) must be given (ValueError).
@@ -277,7 +297,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
         return F.fractional_max_pool3d(input, *self._arguments())
 
 
-class _LPPoolNd(Module):
+class _LPPoolNd(_Pool):
     """What power pooling layers share."""
 
     norm_type: float
@@ -302,12 +322,16 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """(Σ x^p)^(1/p) over each window of an input (N, C, L) or (C, L), with p = `norm_type`."""
 
+    _dims = 1
+
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPoolNd):
     """(Σ x^p)^(1/p) over each window of an input (N, C, H, W) or (C, H, W), with p = `norm_type`."""
+
+    _dims = 2
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
@@ -316,11 +340,13 @@ class LPPool2d(_LPPoolNd):
 class LPPool3d(_LPPoolNd):
     """(Σ x^p)^(1/p) over each window of an input (N, C, D, H, W) or (C, D, H, W), with p = `norm_type`."""
 
+    _dims = 3
+
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class _AdaptivePoolNd(Module):
+class _AdaptivePoolNd(_Pool):
     """What adaptive pooling layers share: `output_size`, where None keeps the input's size."""
 
     def __init__(self, output_size: Any) -> None:
@@ -344,12 +370,16 @@ class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima of an input (N, C, L) or (C, L) over `output_size` windows."""
 
+    _dims = 1
+
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima of an input (N, C, H, W) or (C, H, W) over planes of `output_size` windows."""
+
+    _dims = 2
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
@@ -358,12 +388,16 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima of an input (N, C, D, H, W) or (C, D, H, W) over volumes of `output_size` windows."""
 
+    _dims = 3
+
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveAvgPool1d(_AdaptivePoolNd):
     """Averages of an input (N, C, L) or (C, L) over `output_size` windows."""
+
+    _dims = 1
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
@@ -372,12 +406,16 @@ class AdaptiveAvgPool1d(_AdaptivePoolNd):
 class AdaptiveAvgPool2d(_AdaptivePoolNd):
     """Averages of an input (N, C, H, W) or (C, H, W) over planes of `output_size` windows."""
 
+    _dims = 2
+
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptivePoolNd):
     """Averages of an input (N, C, D, H, W) or (C, D, H, W) over volumes of `output_size` windows."""
+
+    _dims = 3
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)
