@@ -13,13 +13,14 @@ from samples.compare import assert_same, tensors
 import rushlight
 from rushlight.func import vmap
 from rushlight.operators.registry import INPLACE
-from test_operators import OPERATORS, REFUSALS, TRIED, accepted, call, changes_first, fresh, twins
+from test_operators import OPERATORS, REFUSALS, TRIED, accepted, call, changes_first, floating, fresh, real_sum, twins
 
 NAMES = [n for n in TRIED if family_of(n) and not family_of(n).random]
 SIZE = 3
 # give Python values, or results whose shape or address depends on numbers
 REFUSED = {"allclose", "equal", "is_nonzero", "nonzero", "argwhere", "masked_select", "_unique2", "_unique_consecutive"}
 REFUSED |= {"bincount", "resize_", "resize_as_"}
+IN_MEMORY = ("as_strided", "view_as_complex")  # what they take depends on places in memory
 
 
 def alternatives(t: rushlight.Tensor) -> list[rushlight.Tensor]:
@@ -110,7 +111,7 @@ def test_equals_a_loop(name: str) -> None:
                     by_vmap(op, sample, subset, 0)
                 compared += 1
                 continue
-            for dim in (0,) if name.startswith("as_strided") else (0, -1):  # whose arguments are those of memory
+            for dim in (0,) if name.startswith(IN_MEMORY) else (0, -1):
                 with warnings.catch_warnings():
                     warnings.filterwarnings("error", message="There is a performance drop")
                     results = by_vmap(op, sample, subset, dim)
@@ -172,18 +173,19 @@ def test_in_place_equals_a_loop(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in NAMES if OPERATORS[n].differentiable])
 def test_gradients_equal_a_loop(name: str) -> None:
     op = OPERATORS[name]
-    if changes_first(op) or accepted(op) != "float64" or name.startswith("as_strided"):  # which names places in memory
+    dtype = accepted(op)
+    if changes_first(op) or dtype not in ("float64", "complex128") or name.startswith("as_strided"):
         return
     for sample, _ in comparable(name, 8):
         inputs = sample.tensors()
         leaves = [batched(t, 0) for t in inputs]
-        needed = [t for t in leaves if t.is_floating_point()][: sample.variables]
+        needed = [t for t in leaves if floating(t)][: sample.variables]
         for t in needed:
             t.requires_grad_()
 
         def total(*args: rushlight.Tensor) -> Any:
-            found = [r for r in tensors(call(op, filled(sample, list(args)))) if r.is_floating_point()]
-            return sum([(r * (k + 0.5)).sum() for k, r in enumerate(found)], args[0].new_zeros(()))
+            found = [r for r in tensors(call(op, filled(sample, list(args)))) if floating(r)]
+            return sum([real_sum(r * (k + 0.5)) for k, r in enumerate(found)], args[0].new_zeros(()).real)
 
         together = vmap(total)(*leaves).sum()
         apart = sum([total(*row) for row in zip(*leaves)])

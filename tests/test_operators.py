@@ -59,7 +59,7 @@ def written(op: Operator, sample: Sample) -> Any:
     return None if at is None else sample.args[at]
 
 
-def accepted(op: Operator, candidates: tuple[str, ...] = ("float64", "int64", "bool")) -> str:
+def accepted(op: Operator, candidates: tuple[str, ...] = ("float64", "int64", "bool", "complex128")) -> str:
     """The first of these types that the operator takes."""
     for dtype in candidates:
         sample = next(samples_of(op.name, dtype), None)
@@ -225,15 +225,32 @@ def test_seeds(name: str) -> None:
 
 
 def floating(t: Any) -> bool:
-    return isinstance(t, rushlight.Tensor) and t.dtype.is_floating_point
+    """Has the tensor's type derivatives?"""
+    return isinstance(t, rushlight.Tensor) and (t.is_floating_point() or t.is_complex())
+
+
+def refuses(op: Operator, sample: Sample) -> bool:
+    try:
+        call(op, fresh(sample))
+    except REFUSALS:
+        return True
+    return False
 
 
 def derivable(name: str, limit: int = 24) -> Iterator[tuple[Sample, list[rushlight.Tensor]]]:
-    """Samples in float64 whose derivatives are defined, and their floating tensors."""
-    for sample in samples_of(name, "float64"):
-        inputs = [t for t in sample.tensors() if floating(t)][: sample.variables]
-        if sample.derivatives and sample.values and inputs and sum(t.numel() for t in inputs) <= limit:
-            yield sample, inputs
+    """Samples in float64, and complex128 where that is taken, whose derivatives are defined; and their floating tensors."""
+    for dtype in ("float64", "complex128"):
+        for sample in samples_of(name, dtype):
+            inputs = [t for t in sample.tensors() if floating(t)][: sample.variables]
+            if not (sample.derivatives and sample.values and inputs and sum(t.numel() for t in inputs) <= limit):
+                continue
+            if dtype == "float64" or not refuses(OPERATORS[name], sample):
+                yield sample, inputs
+
+
+def real_sum(t: rushlight.Tensor) -> rushlight.Tensor:
+    """A real number that depends on every part of every element."""
+    return (t.real - 0.75 * t.imag).sum() if t.is_complex() else t.sum()
 
 
 def filled_with(sample: Sample, inputs: Sequence[rushlight.Tensor]) -> Sample:
@@ -249,8 +266,7 @@ def as_function(op: Operator, sample: Sample) -> Any:
         filled = filled_with(sample, inputs)
         if changes_first(op):
             filled.args = (filled.args[0].clone(), *filled.args[1:])
-        results = [t for t in tensors(call(op, filled)) if t.dtype.is_floating_point]
-        return tuple(results)
+        return tuple([t for t in tensors(call(op, filled)) if floating(t)])
 
     return function
 
@@ -281,7 +297,7 @@ def test_derivatives(name: str) -> None:
         if not any(r.requires_grad for r in results):
             continue
         recorded += 1
-        precise = all(r.dtype == rushlight.float64 for r in results)
+        precise = all(r.dtype in (rushlight.float64, rushlight.complex128) for r in results)
         if precise and all(t.numel() for t in variables):
             assert gradcheck(function, tuple(variables)), what
             assert gradgradcheck(function, tuple(variables)), what
@@ -309,7 +325,7 @@ def test_every_subset_of_inputs(name: str) -> None:
                 continue
             if not weighted:
                 continue
-            total = sum(r.sum() for r in weighted)
+            total = sum(real_sum(r) for r in weighted)
             total.backward()
             for i, v in enumerate(variables):
                 if i not in needed:
@@ -378,13 +394,14 @@ def test_in_place_gradients_equal_functional(name: str) -> None:
             continue
         functional = leaves(inputs)
         result = as_function(op, sample)(*functional)[0]
-        if not result.requires_grad or tuple(result.shape) != tuple(sample.args[0].shape):
+        fits = tuple(result.shape) == tuple(sample.args[0].shape) and result.dtype == sample.args[0].dtype
+        if not result.requires_grad or not fits:
             continue
-        result.mul(result.detach() + 0.5).sum().backward()
+        real_sum(result.mul(result.detach() + 0.5)).backward()
         changing = leaves(inputs)
         filled = filled_with(sample, [changing[0].clone(), *changing[1:]])
         after = in_place(op, filled)
-        after.mul(after.detach() + 0.5).sum().backward()
+        real_sum(after.mul(after.detach() + 0.5)).backward()
         for a, b in zip(changing, functional):
             assert (a.grad is None) == (b.grad is None), f"{name}_({sample})"
             if a.grad is not None:

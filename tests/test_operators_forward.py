@@ -23,17 +23,28 @@ from test_operators import (
     floating,
     in_place,
     leaves,
+    real_sum,
 )
 
 DIFFERENTIABLE = [n for n, op in OPERATORS.items() if op.differentiable]
 STEP = 1e-6
-TOLERANCE = {rushlight.float64: 1e-9, rushlight.float32: 1e-5, rushlight.float16: 1e-2, rushlight.bfloat16: 1e-1}
+TOLERANCE = {
+    rushlight.float64: 1e-9,
+    rushlight.complex128: 1e-9,
+    rushlight.float32: 1e-5,
+    rushlight.float16: 1e-2,
+    rushlight.bfloat16: 1e-1,
+}
 
 
 def directions(inputs: Sequence[rushlight.Tensor], seed: int) -> list[rushlight.Tensor]:
     """Numbers between -1 and 1 of the inputs' shapes, none of them near 0."""
     rng = np.random.default_rng(seed)
-    made = [rng.uniform(0.3, 1.0, tuple(t.shape)) * rng.choice([-1.0, 1.0], tuple(t.shape)) for t in inputs]
+
+    def parts(t: rushlight.Tensor) -> Any:
+        return rng.uniform(0.3, 1.0, tuple(t.shape)) * rng.choice([-1.0, 1.0], tuple(t.shape))
+
+    made = [parts(t) + 1j * parts(t) if t.is_complex() else parts(t) for t in inputs]
     return [rushlight.tensor(m, dtype=t.dtype).reshape(t.shape) for m, t in zip(made, inputs)]
 
 
@@ -48,7 +59,13 @@ def pushed(function: Any, inputs: list[rushlight.Tensor], tangents: dict[int, ru
 
 
 def inner(a: rushlight.Tensor, b: rushlight.Tensor) -> float:
-    return float((array(a) * array(b)).sum())
+    """The real part of <a, b>: what gradients and tangents are paired by."""
+    return float((array(a).conj() * array(b)).sum().real)
+
+
+def paired(a: rushlight.Tensor, b: rushlight.Tensor) -> rushlight.Tensor:
+    """The same, differentiable."""
+    return (a.conj() * b).real.sum()
 
 
 def pulled(function: Any, inputs: list[rushlight.Tensor], seeds: list[rushlight.Tensor]) -> list[Any]:
@@ -106,7 +123,9 @@ def test_tangents_equal_central_differences(name: str) -> None:
         return
     for sample, inputs in derivable(name):
         function = as_function(op, sample)
-        recorded = [r.requires_grad and r.dtype == rushlight.float64 for r in function(*leaves(inputs))]
+        recorded = [
+            r.requires_grad and r.dtype in (rushlight.float64, rushlight.complex128) for r in function(*leaves(inputs))
+        ]
         plain, along = leaves(inputs, ()), directions(inputs, 11)
         if not all(recorded) or not recorded or 0 in [t.numel() for t in plain]:
             continue
@@ -133,11 +152,11 @@ def test_forward_over_reverse_and_reverse_over_forward(name: str) -> None:
         along = directions(inputs, 13)
 
         def weighted(*args: rushlight.Tensor) -> rushlight.Tensor:
-            return sum(((r * r).sum() + r.sum() for r in function(*args)), rushlight.zeros(()).double())
+            return sum((real_sum(r * r) + real_sum(r) for r in function(*args)), rushlight.zeros(()).double())
 
         variables = leaves(inputs)
         grads = rushlight.autograd.grad(weighted(*variables), variables, create_graph=True, allow_unused=True)
-        products = [(g * t).sum() for g, t in zip(grads, along) if g is not None and g.requires_grad]
+        products = [paired(g, t) for g, t in zip(grads, along) if g is not None and g.requires_grad]
         twice = rushlight.autograd.grad(sum(products), variables, allow_unused=True) if products else None
         expected = [
             np.zeros(tuple(t.shape)) if twice is None or twice[i] is None else array(twice[i])
@@ -177,7 +196,7 @@ def test_in_place_tangents_equal_functional(name: str) -> None:
         plain, along = leaves(inputs, ()), directions(inputs, 17)
         functional = as_function(op, sample)
         result = functional(*plain)[0]
-        if tuple(result.shape) != tuple(sample.args[0].shape):
+        if tuple(result.shape) != tuple(sample.args[0].shape) or result.dtype != sample.args[0].dtype:
             continue
         (_, expected), *_ = pushed(functional, plain, dict(enumerate(along)))
         with forward_ad.dual_level():

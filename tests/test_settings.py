@@ -62,8 +62,9 @@ def test_parts_of_real_numbers():
     with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex dtypes"):
         torch.imag(x)
     assert torch.angle(x)[:2].tolist() == [pytest.approx(3.1415927), 0.0] and torch.angle(x)[2].isnan()
-    with pytest.raises(NotImplementedError, match="conj"):
-        x.cfloat().conj()
+    z = torch.tensor([1 + 2j, -3j])
+    assert torch.real(z).tolist() == [1.0, 0.0] and torch.imag(z).tolist() == [2.0, -3.0]
+    assert torch.conj(z).tolist() == [1 - 2j, 3j] and not z.conj().is_conj() and z.resolve_conj() is z
 
 
 def test_numbers_that_may_be_symbols_elsewhere():

@@ -20,14 +20,11 @@ __all__ = [
     "_check_type",
     "_check_value",
     "are_deterministic_algorithms_enabled",
-    "conj",
-    "conj_physical",
     "get_autocast_cpu_dtype",
     "get_autocast_gpu_dtype",
     "get_deterministic_debug_mode",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
-    "imag",
     "is_autocast_cpu_enabled",
     "is_conj",
     "is_deterministic_algorithms_warn_only_enabled",
@@ -35,7 +32,6 @@ __all__ = [
     "is_neg",
     "is_signed",
     "is_warn_always_enabled",
-    "real",
     "resolve_conj",
     "resolve_neg",
     "set_deterministic_debug_mode",
@@ -182,28 +178,6 @@ def resolve_conj(input: Tensor) -> Tensor:
 def resolve_neg(input: Tensor) -> Tensor:
     """Return the tensor, which is never to be read negated."""
     return input
-
-
-def real(input: Tensor) -> Tensor:
-    """Return the real part: the tensor itself where its numbers are real."""
-    return input.real
-
-
-def imag(input: Tensor) -> Tensor:
-    """Return the imaginary part of complex numbers; real ones are refused."""
-    return input.imag
-
-
-def conj(input: Tensor) -> Tensor:
-    """Return the conjugate: the tensor itself where its numbers are real."""
-    if input.is_complex():
-        raise NotImplementedError(f'"conj" not implemented for {input.dtype}')
-    return input
-
-
-def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the conjugate, computed: the tensor itself where its numbers are real."""
-    return conj(input) if out is None else out.copy_(conj(input))
 
 
 # ---- numbers that may be symbols elsewhere

@@ -102,8 +102,6 @@ for _name in (
     "cholesky",
     "cholesky_inverse",
     "cholesky_solve",
-    "conj",
-    "conj_physical",
     "det",
     "geqrf",
     "histogram",

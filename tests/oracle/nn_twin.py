@@ -11,6 +11,7 @@ import rushlight
 torch = pytest.importorskip("torch", reason="the oracle is installed by .ci/run only")
 
 TOLERANCE = {"float64": (1e-7, 1e-9), "float32": (1e-4, 1e-5), "float16": (1e-2, 1e-3), "bfloat16": (5e-2, 1e-2)}
+TOLERANCE |= {"complex64": TOLERANCE["float32"], "complex128": TOLERANCE["float64"]}
 
 
 class Twins:

@@ -269,6 +269,8 @@ class Run {
         else
           node->kind->apply(node, task.grads, results);
         if (hooked) {
+          for (int i = 0; i < node->n_edges; ++i)
+            if (results[i] && node->needs(i)) results[i] = suited(std::move(results[i]), node->edges[i]);
           own(results, node->n_edges);
           own(kept.data(), node->n_outputs);
           node->extra->post_hooks.each(
@@ -359,7 +361,11 @@ class Run {
         continue;
       }
       Task* next = find(edge.node);
-      if (results[i] && next->needed) feed(*next, edge.output, std::move(results[i]));
+      if (results[i] && next->needed) {
+        if (!suits(*results[i], edge)) [[unlikely]]
+          results[i] = suited(std::move(results[i]), edge);
+        feed(*next, edge.output, std::move(results[i]));
+      }
       results[i] = nullptr;
       if (--next->awaited == 0 && next->needed) push(next);
     }

@@ -11,6 +11,7 @@ struct CopySlices : Node {
   Node* fn;  ///< owned: the operation that changed the window; its edge 0 stands for the window's old numbers
   Dims base_sizes, base_strides, sizes, strides;
   std::int64_t base_offset, offset;
+  DType base_dtype, window_dtype;  ///< which differ where one shows the parts of the other's complex numbers
   static NodeKind kind;
 };
 
@@ -20,13 +21,21 @@ void copy_slices_apply(Node* node, TensorRef* grads, TensorRef* results) {
   if (!grads[0]) return;
   // work on a gradient that is laid out like the base, so that the window's geometry applies
   TensorRef grad = to_geometry(*grads[0], self.base_sizes, self.base_strides);
-  TensorRef window = as_strided(*grad, self.sizes, self.strides, self.offset - self.base_offset);
+  bool turned = self.base_dtype != self.window_dtype;
+  RealWindow base(turned && is_complex(self.base_dtype), self.base_sizes, self.base_strides, self.base_offset);
+  RealWindow part(turned && is_complex(self.window_dtype), self.sizes, self.strides, self.offset);
+  if (turned) grad = as_real_numbers(*grad);
+  TensorRef window = as_strided(*grad, part.sizes, part.strides, grad->offset + part.offset - base.offset);
+  if (turned) window = as_numbers_of(self.window_dtype, *window);
   int n = self.fn->n_edges;
   std::vector<TensorRef> inner(std::size_t(std::max(n, 1)));
   TensorRef in[1] = {clone(*window)};
   self.fn->kind->apply(self.fn, in, inner.data());
-  TensorRef fill = inner[0] ? sum_to_size(*inner[0], self.sizes) : zeros(self.sizes, grad->dtype);
-  results[0] = as_strided_scatter(*grad, *fill, self.sizes, self.strides, self.offset - self.base_offset);
+  TensorRef fill =
+      inner[0] ? cast(*sum_to_size(*inner[0], self.sizes), window->dtype) : zeros(self.sizes, window->dtype);
+  if (turned) fill = as_real_numbers(*fill);
+  results[0] = as_strided_scatter(*grad, *fill, part.sizes, part.strides, part.offset - base.offset);
+  if (turned) results[0] = as_numbers_of(self.base_dtype, *results[0]);
   for (int i = 1; i < n; ++i) results[i] = std::move(inner[std::size_t(i)]);
 }
 
@@ -144,6 +153,8 @@ void finish_inplace(Tensor& t, Ref<Node> node, const char* operation) {
   new (&slices->strides) Dims(t.strides());
   slices->base_offset = base.offset;
   slices->offset = t.offset;
+  slices->base_dtype = base.dtype;
+  slices->window_dtype = t.dtype;
   slices->edges[0] = gradient_edge(base);
   for (int i = 1; i < n; ++i) {
     slices->edges[i] = node->edges[i];

@@ -1,9 +1,11 @@
 #include "autograd/node.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "autograd/record.h"
 #include "autograd/tangent.h"
+#include "operators/copy.h"
 
 namespace rushlight {
 
@@ -54,6 +56,20 @@ void note_output(Node* node, const Tensor& out) {
   node->dtype = out.dtype;
   node->ndim = out.ndim;
   for (int i = 0; i < out.ndim && i < 4; ++i) node->sizes[i] = out.size(i);
+}
+
+void note_type(Node* node, std::uint32_t output, DType type) {
+  if (is_complex(type) && !is_complex(node->dtype)) node->extras().complex_outputs.push_back(output);
+}
+
+TensorRef suited(TensorRef g, const Edge& edge) {
+  const Node& node = *edge.node;
+  bool complex = is_complex(node.dtype);
+  if (edge.output && node.extra) {
+    auto& others = node.extra->complex_outputs;
+    complex = complex || std::find(others.begin(), others.end(), edge.output) != others.end();
+  }
+  return is_complex(g->dtype) == complex ? g : cast(*g, complex ? complex_of(g->dtype) : real_of(g->dtype));
 }
 
 namespace {

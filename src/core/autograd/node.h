@@ -53,6 +53,7 @@ struct NodeExtra {
   HookList<NodePreHook> pre_hooks;                          ///< before the node runs
   HookList<NodePostHook> post_hooks;                        ///< after it
   std::vector<Dims> more_sizes;                             ///< of outputs 1, 2, ... (output 0's stand in the node)
+  std::vector<std::uint32_t> complex_outputs;               ///< outputs that are complex where output 0 is real
   std::vector<std::pair<std::uint32_t, Object*>> retained;  ///< (output, tensor) of retain_grad; not owned
   std::vector<const Tensor*> dual_inputs;                   ///< not owned: see autograd/tangent.h
   Object* metadata = nullptr;                               ///< owned Python dict, made when asked for

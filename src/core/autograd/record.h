@@ -56,6 +56,11 @@ struct LambdaNode : Node {
 
 void fill_edges(Node* node, std::span<const Tensor* const> inputs);
 void note_output(Node* node, const Tensor& out);
+/// Of outputs 1, 2, ..., after output 0: keeps what gradients need to know of its type.
+void note_type(Node* node, std::uint32_t output, DType type);
+/// A gradient as the output that it is of wants it: the real part where that is real, complex where that is complex.
+inline bool suits(const Tensor& g, const Edge& edge) { return is_complex(g.dtype) == is_complex(edge.node->dtype); }
+TensorRef suited(TensorRef g, const Edge& edge);
 
 /// The kind of nodes with the derivative L that bear this name: one L may serve several (SumBackward0, SumBackward1).
 template <class L>
@@ -148,6 +153,8 @@ void record_many(const char* name, std::span<const TensorRef> outs, std::span<co
   note_output(node, *outs[0]);
   for (std::size_t i = 1; i < outs.size(); ++i)
     node->extras().more_sizes.push_back(outs[i] ? Dims(outs[i]->sizes()) : Dims());
+  for (std::size_t i = 1; i < outs.size(); ++i)
+    if (outs[i]) note_type(node, std::uint32_t(i), outs[i]->dtype);
   if (modes.dual) [[unlikely]] {
     give_dual_history(node, outs);
   } else {

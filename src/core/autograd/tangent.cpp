@@ -49,8 +49,16 @@ bool same_strides(const Tensor& a, IntSpan strides) {
 /// The window of `tangent` that `view` is of `base`, of which it is the tangent; null where they are laid out
 /// differently.
 TensorRef same_window(const Tensor& tangent, const Tensor& base, const Tensor& view) {
-  if (tangent.dtype != view.dtype || base.dtype != view.dtype || !same_strides(tangent, base.strides())) return nullptr;
-  return as_strided(tangent, view.sizes(), view.strides(), tangent.offset + view.offset - base.offset);
+  if (tangent.dtype != base.dtype || !same_strides(tangent, base.strides())) return nullptr;
+  if (base.dtype == view.dtype)
+    return as_strided(tangent, view.sizes(), view.strides(), tangent.offset + view.offset - base.offset);
+  if (real_of(base.dtype) != real_of(view.dtype)) return nullptr;
+  if (is_complex(view.dtype) && tangent.offset % 2) return nullptr;
+  RealWindow whole(is_complex(base.dtype), base.sizes(), base.strides(), base.offset);
+  RealWindow part(is_complex(view.dtype), view.sizes(), view.strides(), view.offset);
+  TensorRef real = as_real_numbers(tangent);
+  return as_numbers_of(view.dtype,
+                       *as_strided(*real, part.sizes, part.strides, real->offset + part.offset - whole.offset));
 }
 
 bool shares_storage(const Tensor& t, const TensorList& others) {

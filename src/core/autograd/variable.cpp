@@ -127,13 +127,6 @@ void mark_view(Tensor& view, Tensor& base, Creation creation) {
   meta.creation = creation;
 }
 
-namespace {
-struct AsStridedOfBase {
-  Dims base_sizes, base_strides, sizes, strides;
-  std::int64_t base_offset, offset;
-};
-}  // namespace
-
 Node* Tensor::slow_grad_fn() const {
   if (!meta || !meta->base || meta->view_version == storage->version) return grad_fn_;
   Tensor& base = *meta->base;
@@ -142,10 +135,15 @@ Node* Tensor::slow_grad_fn() const {
   if (meta->creation != Creation::Default) return grad_fn_;  // lost: check_history says so
   GradScope record_it(true);
   TangentsBelow none(0);  // a view's tangent is a window of its base's already
-  AsStridedOfBase g{Dims(base.sizes()), Dims(base.strides()), Dims(sizes()), Dims(strides()), base.offset, offset};
+  DType base_type = base.dtype, own = dtype;
+  bool turned = base_type != own;  // a view of the parts of complex numbers, or the other way
+  RealWindow whole(turned && is_complex(base_type), base.sizes(), base.strides(), base.offset);
+  RealWindow part(turned && is_complex(own), sizes(), strides(), offset);
   const Tensor* inputs[] = {&base};
-  Node* node = make_lambda_node("AsStridedBackward0", inputs, {}, 1, [g = std::move(g)](Vjp& v) {
-    v.set(0, as_strided_backward(*v.grad(), g.base_sizes, g.base_strides, g.base_offset, g.sizes, g.strides, g.offset));
+  Node* node = make_lambda_node("AsStridedBackward0", inputs, {}, 1, [=](Vjp& v) {
+    TensorRef g = turned ? as_real_numbers(*cast(*v.grad(), own)) : v.grad();
+    g = as_strided_backward(*g, whole.sizes, whole.strides, whole.offset, part.sizes, part.strides, part.offset);
+    v.set(0, turned ? as_numbers_of(base_type, *g) : g);
   });
   note_output(node, *this);
   set_history(const_cast<Tensor&>(*this), node);

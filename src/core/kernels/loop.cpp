@@ -24,9 +24,10 @@ void add_loop(std::string_view name, int n_in, const LoopSignature& signature) {
   if (!l.find(signature.in)) l.signatures.push_back(signature);
 }
 
-#define RUSHLIGHT_DECLARE(isa) \
-  namespace isa {              \
-  LoopBuild loop_build();      \
+#define RUSHLIGHT_DECLARE(isa)           \
+  namespace isa {                        \
+  LoopBuild loop_build();                \
+  void add_complex_loops(LoopAdder add); \
   }
 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
 
@@ -42,6 +43,7 @@ void register_special_loops();  // loop_special.cpp
 
 void register_loops() {
   build().add_all(&add_loop);
+  RUSHLIGHT_BEST(add_complex_loops(&add_loop));
   register_special_loops();
 }
 

@@ -50,9 +50,10 @@ void register_loops();
 /// Set by an integer loop that met a division by zero; raised by whoever ran it.
 extern thread_local bool division_by_zero __attribute__((tls_model("initial-exec")));
 
+using LoopAdder = void (*)(std::string_view, int, const LoopSignature&);
 /// What each instruction set's build of the loop sources offers.
 struct LoopBuild {
-  void (*add_all)(void (*add)(std::string_view, int, const LoopSignature&));
+  void (*add_all)(LoopAdder add);
   LoopFunction (*cast)(DType from, DType to);
 };
 

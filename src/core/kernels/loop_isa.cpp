@@ -8,6 +8,7 @@
 
 #include "kernels/error_function.h"
 #include "kernels/loop.h"
+#include "kernels/loop_form.h"
 
 namespace rushlight::RUSHLIGHT_ISA {
 namespace {
@@ -17,52 +18,6 @@ inline T load(const char* p) {
   T v;
   __builtin_memcpy(&v, p, sizeof v);
   return v;
-}
-
-/// One loop over n elements, with the contiguous and the number-beside-array cases spelled out for the vectoriser.
-template <class Op, class R, class A>
-void unary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
-  std::intptr_t n = dims[0];
-  if (steps[0] == sizeof(A) && steps[1] == sizeof(R)) {
-    auto* a = reinterpret_cast<const A*>(args[0]);
-    auto* r = reinterpret_cast<R*>(args[1]);
-#pragma GCC ivdep
-    for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i]);
-    return;
-  }
-  char *a = args[0], *r = args[1];
-  for (std::intptr_t i = 0; i < n; ++i, a += steps[0], r += steps[1])
-    *reinterpret_cast<R*>(r) = Op::f(*reinterpret_cast<A*>(a));
-}
-
-template <class Op, class R, class A, class B>
-void binary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
-  std::intptr_t n = dims[0];
-  if (steps[2] == sizeof(R)) {
-    auto* a = reinterpret_cast<const A*>(args[0]);
-    auto* b = reinterpret_cast<const B*>(args[1]);
-    auto* r = reinterpret_cast<R*>(args[2]);
-    if (steps[0] == sizeof(A) && steps[1] == sizeof(B)) {
-#pragma GCC ivdep
-      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i], b[i]);
-      return;
-    }
-    if (steps[0] == sizeof(A) && steps[1] == 0) {
-      B second = *b;
-#pragma GCC ivdep
-      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i], second);
-      return;
-    }
-    if (steps[0] == 0 && steps[1] == sizeof(B)) {
-      A first = *a;
-#pragma GCC ivdep
-      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(first, b[i]);
-      return;
-    }
-  }
-  char *a = args[0], *b = args[1], *r = args[2];
-  for (std::intptr_t i = 0; i < n; ++i, a += steps[0], b += steps[1], r += steps[2])
-    *reinterpret_cast<R*>(r) = Op::f(*reinterpret_cast<A*>(a), *reinterpret_cast<B*>(b));
 }
 
 /// Packed masks and results; a and b are arrays, or one number.
@@ -177,6 +132,13 @@ struct Sign {
       return a;
     else
       return T((T(0) < a) - (a < T(0)));
+  }
+};
+/// Of a real number, as a complex one: 0 or pi; of NaN, NaN.
+struct Angle {
+  template <class T>
+  static T f(T a) {
+    return a != a ? a : a < T(0) ? T(3.14159265358979323846) : T(0);
   }
 };
 struct Square {
@@ -510,6 +472,18 @@ struct IsFinite {
     return true;
   }
 };
+struct IsReal {
+  template <class T>
+  static bool f(T) {
+    return true;
+  }
+};
+struct NotNegative {
+  template <class T>
+  static bool f(T a) {
+    return a >= T(0);
+  }
+};
 struct SignBit {
   template <class T>
   static bool f(T a) {
@@ -605,29 +579,6 @@ LoopFunction cast(DType from, DType to) {
   return found;
 }
 
-using Adder = void (*)(std::string_view, int, const LoopSignature&);
-
-template <class Op, class... Ts>
-void unary_loops(Adder add, const char* name) {
-  (add(name, 1, {{dtype_of<Ts>}, dtype_of<Ts>, &unary<Op, Ts, Ts>, nullptr}), ...);
-}
-template <class Op, class... Ts>
-void predicate_loops(Adder add, const char* name) {
-  (add(name, 1, {{dtype_of<Ts>}, DType::Bool, &unary<Op, bool, Ts>, nullptr}), ...);
-}
-template <class Op, class... Ts>
-void binary_loops(Adder add, const char* name) {
-  (add(name, 2, {{dtype_of<Ts>, dtype_of<Ts>}, dtype_of<Ts>, &binary<Op, Ts, Ts, Ts>, nullptr}), ...);
-}
-template <class Op, class... Ts>
-void compare_loops(Adder add, const char* name) {
-  (add(name, 2, {{dtype_of<Ts>, dtype_of<Ts>}, DType::Bool, &binary<Op, bool, Ts, Ts>, nullptr}), ...);
-}
-
-#define RUSHLIGHT_INTS std::uint8_t, std::int8_t, std::int16_t, std::int32_t, std::int64_t
-#define RUSHLIGHT_FLOATS float, double
-#define RUSHLIGHT_REALS RUSHLIGHT_INTS, RUSHLIGHT_FLOATS
-
 void add_all(Adder add) {
   binary_loops<Add, bool, RUSHLIGHT_REALS>(add, "add");
   binary_loops<Sub, RUSHLIGHT_REALS>(add, "sub");
@@ -658,14 +609,15 @@ void add_all(Adder add) {
   compare_loops<Le, bool, RUSHLIGHT_REALS>(add, "le");
   compare_loops<Gt, bool, RUSHLIGHT_REALS>(add, "gt");
   compare_loops<Ge, bool, RUSHLIGHT_REALS>(add, "ge");
-  compare_loops<Eq, std::complex<float>, std::complex<double>>(add, "eq");
-  compare_loops<Ne, std::complex<float>, std::complex<double>>(add, "ne");
-  compare_loops<LogicalAnd, bool, RUSHLIGHT_REALS>(add, "logical_and");
-  compare_loops<LogicalOr, bool, RUSHLIGHT_REALS>(add, "logical_or");
-  compare_loops<LogicalXor, bool, RUSHLIGHT_REALS>(add, "logical_xor");
+  compare_loops<Eq, RUSHLIGHT_COMPLEX>(add, "eq");
+  compare_loops<Ne, RUSHLIGHT_COMPLEX>(add, "ne");
+  compare_loops<LogicalAnd, bool, RUSHLIGHT_REALS, RUSHLIGHT_COMPLEX>(add, "logical_and");
+  compare_loops<LogicalOr, bool, RUSHLIGHT_REALS, RUSHLIGHT_COMPLEX>(add, "logical_or");
+  compare_loops<LogicalXor, bool, RUSHLIGHT_REALS, RUSHLIGHT_COMPLEX>(add, "logical_xor");
   unary_loops<Neg, RUSHLIGHT_REALS>(add, "neg");
   unary_loops<Abs, RUSHLIGHT_REALS>(add, "abs");
   unary_loops<Sign, bool, RUSHLIGHT_REALS>(add, "sign");
+  unary_loops<Sign, bool, RUSHLIGHT_REALS>(add, "sgn");
   unary_loops<Square, RUSHLIGHT_REALS>(add, "square");
   add("square", 1, {{DType::Bool}, DType::Int64, &unary<Square, std::int64_t, bool>, nullptr});
   unary_loops<Reciprocal, RUSHLIGHT_FLOATS>(add, "reciprocal");
@@ -680,20 +632,24 @@ void add_all(Adder add) {
   unary_loops<Same, RUSHLIGHT_INTS>(add, "ceil");
   unary_loops<Same, RUSHLIGHT_INTS>(add, "trunc");
   unary_loops<Same, RUSHLIGHT_INTS>(add, "round");
-  unary_loops<Same, bool, RUSHLIGHT_REALS, std::complex<float>, std::complex<double>>(add, "positive");
+  unary_loops<Same, bool, RUSHLIGHT_REALS, RUSHLIGHT_COMPLEX>(add, "positive");
+  unary_loops<Same, bool, RUSHLIGHT_REALS>(add, "conj");
+  unary_loops<Angle, RUSHLIGHT_FLOATS>(add, "angle");
   unary_loops<Erf, RUSHLIGHT_FLOATS>(add, "erf");
   unary_loops<Erfc, RUSHLIGHT_FLOATS>(add, "erfc");
   unary_loops<Lgamma, RUSHLIGHT_FLOATS>(add, "lgamma");
   unary_loops<Not, bool, RUSHLIGHT_INTS>(add, "bitwise_not");
-  predicate_loops<LogicalNot, bool, RUSHLIGHT_REALS>(add, "logical_not");
-  predicate_loops<IsNan, bool, RUSHLIGHT_REALS>(add, "isnan");
+  predicate_loops<LogicalNot, bool, RUSHLIGHT_REALS, RUSHLIGHT_COMPLEX>(add, "logical_not");
+  predicate_loops<IsNan, bool, RUSHLIGHT_REALS, RUSHLIGHT_COMPLEX>(add, "isnan");
   predicate_loops<IsInf, bool, RUSHLIGHT_REALS>(add, "isinf");
   predicate_loops<IsFinite, bool, RUSHLIGHT_REALS>(add, "isfinite");
+  predicate_loops<IsReal, bool, RUSHLIGHT_REALS>(add, "is_real");
+  predicate_loops<NotNegative, bool, RUSHLIGHT_REALS>(add, "not_negative");
   predicate_loops<SignBit, bool, RUSHLIGHT_REALS>(add, "signbit");
   auto where_loops = [&]<class... Ts>() {
     (add("where", 3, {{DType::Bool, dtype_of<Ts>, dtype_of<Ts>}, dtype_of<Ts>, &where<Ts>, nullptr}), ...);
   };
-  where_loops.template operator()<bool, RUSHLIGHT_REALS, Half, BFloat16, std::complex<float>, std::complex<double>>();
+  where_loops.template operator()<bool, RUSHLIGHT_REALS, Half, BFloat16, RUSHLIGHT_COMPLEX>();
   auto product_loops = [&]<class... Ts>() {
     (add("sum_of_products", 4,
          {{dtype_of<Ts>, dtype_of<Ts>, dtype_of<Ts>, dtype_of<Ts>}, dtype_of<Ts>, &sum_of_products<Ts>, nullptr}),

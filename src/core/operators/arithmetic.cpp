@@ -17,12 +17,11 @@ PointwiseOp* special_power(const Operand& base, const Operand& exponent) {
                      &inverse = pointwise_op("pow_minus_1");
   if (!base.tensor || exponent.tensor) return nullptr;
   const Scalar& e = exponent.number;
-  bool keeps_type =
-      e.kind != Scalar::Complex && int(e.kind) <= category(base.tensor->dtype) && category(base.tensor->dtype) < 3;
+  bool keeps_type = e.kind != Scalar::Complex && int(e.kind) <= category(base.tensor->dtype);
   if (!keeps_type || base.tensor->dtype == DType::Bool) return nullptr;
   if (e.is(2)) return &square;
   if (e.is(3)) return &cube;
-  if (category(base.tensor->dtype) != 2) return nullptr;
+  if (!is_differentiable(base.tensor->dtype)) return nullptr;
   if (e.is(0.5)) return &root;
   if (e.is(-1)) return &inverse;
   return nullptr;

@@ -11,9 +11,7 @@ namespace {
 struct Moments {
   TensorRef mean, variance;
   Moments(const Tensor& t, const Reduced& r, bool keepdim, double correction, const char* operation) {
-    if (is_complex(t.dtype))
-      fail(ErrorKind::NotImplemented, '"', operation, "\" not implemented for '", info(t.dtype).scalar_name, "'");
-    check(is_floating(t.dtype), std::string_view(operation).ends_with("_mean") ? operation : "std and var",
+    check(is_differentiable(t.dtype), std::string_view(operation).ends_with("_mean") ? operation : "std and var",
           " only support floating point and complex dtypes");
     double freedom = double(r.count) - correction;
     if (freedom <= 0)
@@ -21,8 +19,22 @@ struct Moments {
                   "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
                   "numel divided by output numel)."));
     GradScope off(false);
+    Scalar divisor(std::fmax(freedom, 0.0));
+    if (is_complex(t.dtype)) {
+      TensorRef x = real_part(t), y = imaginary_part(t), x_mean, y_mean;
+      variance = add(*of_real(*x, r, keepdim, divisor, operation, x_mean),
+                     *of_real(*y, r, keepdim, divisor, operation, y_mean));
+      mean = complex_of_parts(*x_mean, *y_mean);
+    } else {
+      variance = of_real(t, r, keepdim, divisor, operation, mean);
+    }
+  }
+
+ private:
+  static TensorRef of_real(const Tensor& t, const Reduced& r, bool keepdim, const Scalar& divisor,
+                           const char* operation, TensorRef& mean) {
     mean = div(folded(FoldKind::WideSum, t, r, keepdim, operation), Scalar(double(r.count)));
-    variance = div(folded(FoldKind::Deviation, t, r, keepdim, operation, mean.get()), Scalar(std::fmax(freedom, 0.0)));
+    return div(folded(FoldKind::Deviation, t, r, keepdim, operation, mean.get()), divisor);
   }
 };
 
@@ -45,7 +57,7 @@ TensorRef root_vjp(const Tensor& g, const Tensor& root) {
 TensorRef variance(const Tensor& t, IntSpan dims, double correction, bool keepdim) {
   Reduced r(t, dims);
   TensorRef out = Moments(t, r, keepdim, correction, "var").variance;
-  out = cast(*out, t.dtype);
+  out = cast(*out, real_of(t.dtype));
   return record("VarBackward0", std::move(out), {&t}, {save_in(t, 0)},
                 [r, correction](Vjp& v) { v.set(0, variance_vjp(*v.grad(), *v.saved(0), r, correction)); });
 }
@@ -55,7 +67,7 @@ TensorRef deviation(const Tensor& t, IntSpan dims, double correction, bool keepd
   TensorRef out;
   {
     GradScope off(false);
-    out = cast(*square_root(Moments(t, r, keepdim, correction, "std").variance), t.dtype);
+    out = cast(*square_root(Moments(t, r, keepdim, correction, "std").variance), real_of(t.dtype));
   }
   return record("StdBackward0", out, {&t}, {save_in(t, 0), save_out(out)}, [r, correction](Vjp& v) {
     v.set(0, variance_vjp(*root_vjp(*v.grad(), *v.saved(1)), *v.saved(0), r, correction));
@@ -79,7 +91,7 @@ TensorRef moments_vjp(const TensorRef& g_variance, const TensorRef& g_mean, cons
 Pair variance_and_mean(const Tensor& t, IntSpan dims, double correction, bool keepdim) {
   Reduced r(t, dims);
   Moments m(t, r, keepdim, correction, "var_mean");
-  Pair out{cast(*m.variance, t.dtype), cast(*m.mean, t.dtype)};
+  Pair out{cast(*m.variance, real_of(t.dtype)), cast(*m.mean, t.dtype)};
   const Tensor* inputs[] = {&t};
   Save saves[] = {save_in(t, 0)};
   record_many("VarMeanBackward0", out, inputs, saves,
@@ -93,7 +105,7 @@ Pair deviation_and_mean(const Tensor& t, IntSpan dims, double correction, bool k
   Pair out;
   {
     GradScope off(false);
-    out = {cast(*square_root(m.variance), t.dtype), cast(*m.mean, t.dtype)};
+    out = {cast(*square_root(m.variance), real_of(t.dtype)), cast(*m.mean, t.dtype)};
   }
   const Tensor* inputs[] = {&t};
   Save saves[] = {save_in(t, 0), save_out(out[0], 0)};

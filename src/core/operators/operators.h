@@ -3,6 +3,7 @@
 
 #include "operators/along.h"
 #include "operators/arithmetic.h"
+#include "operators/complex.h"
 #include "operators/conv.h"
 #include "operators/copy.h"
 #include "operators/extremum.h"

@@ -27,15 +27,16 @@ const Program& forward_program(PointwiseOp& op) {
   return *op.program;
 }
 
-const Program& vjp_program(PointwiseOp& op, int i) {
-  if (op.vjp_programs[i]) return *op.vjp_programs[i];
+const Program& vjp_program(Derivatives& derivatives, int i, int n_in) {
+  auto& program = derivatives.programs[i];
+  if (program) return *program;
   auto p = std::make_unique<Program>();
-  p->n_inputs = op.n_in + 2;
+  p->n_inputs = n_in + 2;
   Flattener flat(*p);
   std::uint16_t in[6] = {0, 1, 2, 3, 4, 5};
-  flat.finish(flat.add(op.derivatives[i], in));
-  op.vjp_programs[i] = std::move(p);
-  return *op.vjp_programs[i];
+  flat.finish(flat.add(derivatives.of[i], in));
+  program = std::move(p);
+  return *program;
 }
 
 /// The one layout of these tensors, each of the sizes of the first; Rows where they have none in common. Null ones and
@@ -117,6 +118,7 @@ DType compute_type(const PointwiseOp& op, const Operand* in) {
 /// The operator's node: saved tensors as the derivative expressions ask, numbers beside them.
 struct PointwiseNode : Node {
   PointwiseOp* op;
+  Derivatives* derivatives;  ///< of the operator, for the type of the computation
   DType compute;
   DType in_dtype[4];
   std::uint8_t n_in;
@@ -155,7 +157,7 @@ Kernel& vjp_kernel(PointwiseNode& self, int i, const Tensor& g) {
     unsigned promoted = op.promoted & ((1u << n) - 1);
     if (is_differentiable(self.dtype)) promoted |= 1u << n;
     promoted |= 1u << (n + 1);
-    slot = compile(vjp_program(op, i), in, promoted, d, &out_type, self.kind->name.c_str());
+    slot = compile(vjp_program(*self.derivatives, i, n), in, promoted, d, &out_type, self.kind->name.c_str());
   }
   if (same) op.fast_vjp[i][int(d)] = slot.get();
   return *slot;
@@ -189,7 +191,8 @@ TensorRef defer_vjp(PointwiseNode& self, int i, const VjpOperands& o) {
     else if (j < self.n_in && self.is_number[j])
       in[j] = Operand(self.numbers[j]);
   }
-  return defer(vjp_program(*self.op, i), self.compute, in, self.n_in + 2, *o.tensors[self.n_in + 1]);
+  return defer(vjp_program(*self.derivatives, i, self.n_in), self.compute, in, self.n_in + 2,
+               *o.tensors[self.n_in + 1]);
 }
 
 /// A gradient that does not lie as the saved tensors do is brought into their layout: what follows then stays in it.
@@ -215,7 +218,7 @@ TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef&
   bool flat = grad.is_contiguous();
   for (int j = 0; j <= n; ++j) {
     if (j < n && self.is_number[j]) self.numbers[j].store(self.compute, o.numbers[j]);
-    if (self.slot[j] < 0 || !op.reads(i, j)) continue;
+    if (self.slot[j] < 0 || !self.derivatives->reads(i, j)) continue;
     const Tensor* t = o.tensors[j] = saved[self.slot[j]].get();
     flat = flat && (t->numel == 1 ? grad.numel >= 1 : t->is_contiguous() && same_sizes(*t, grad));
   }
@@ -268,7 +271,7 @@ void pointwise_apply(Node* node, TensorRef* grads, TensorRef* results) {
   if (!interpreted) follow_layout(saved, node->n_saved, g);
   for (int i = 0; i < self.n_in; ++i) {
     if (!node->needs(i)) continue;
-    const Expression& e = self.op->derivatives[i];
+    const Expression& e = self.derivatives->of[i];
     TensorRef r;
     if (e.code.empty() && e.output == self.n_in + 1) {
       r = g->dtype == self.in_dtype[i] ? g : cast(*g, self.in_dtype[i]);  // the gradient itself (add)
@@ -291,20 +294,21 @@ void pointwise_apply(Node* node, TensorRef* grads, TensorRef* results) {
 
 /// The node of `out = op(in)`, before `out` is changed in place if it is an input.
 Ref<Node> make_node(PointwiseOp& op, const Operand* in, DType compute, const Tensor* out, IntSpan out_sizes) {
-  op.need_derivatives();
+  Derivatives& derivatives = op.derivatives(compute);
   bool keep[5] = {};
   bool any = false;
   for (int i = 0; i < op.n_in; ++i) {
     const Tensor* t = in[i].tensor;
-    if (!t || !op.has_derivative[i] || !is_differentiable(t->dtype) || !t->requires_grad()) continue;
+    if (!t || !derivatives.has[i] || !is_differentiable(t->dtype) || !t->requires_grad()) continue;
     any = true;
-    for (int j = 0; j <= op.n_in; ++j) keep[j] = keep[j] || op.reads(i, j);
+    for (int j = 0; j <= op.n_in; ++j) keep[j] = keep[j] || derivatives.reads(i, j);
   }
   if (!any) return nullptr;
   int n_saved = 0;
   for (int j = 0; j <= op.n_in; ++j) n_saved += keep[j] && (j == op.n_in || in[j].tensor);
   auto* node = static_cast<PointwiseNode*>(new_node(&op.kind, sizeof(PointwiseNode), op.n_in, n_saved, 1));
   node->op = &op;
+  node->derivatives = &derivatives;
   node->compute = compute;
   node->n_in = std::uint8_t(op.n_in);
   int s = 0;
@@ -318,7 +322,7 @@ Ref<Node> make_node(PointwiseOp& op, const Operand* in, DType compute, const Ten
       node->numbers[j] = in[j].number;
       continue;
     }
-    if (op.has_derivative[j] && is_differentiable(t->dtype)) {
+    if (derivatives.has[j] && is_differentiable(t->dtype)) {
       node->edges[j] = gradient_edge(*const_cast<Tensor*>(t));
       if (node->edges[j].node && !equal(t->sizes(), out_sizes)) node->sizes_of[j] = new Dims(t->sizes());
     }
@@ -689,6 +693,7 @@ void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const c
   DType type = natural_type(op, in, compute);
   check(can_cast(type, self.dtype), "result type ", info(type).scalar_name,
         " can't be cast to the desired output type ", info(self.dtype).scalar_name);
+  check(!is_complex(self.dtype) || !is_floating(type), "In-place ", op.name, " is not supported for complex tensors.");
   Operand parts[4];
   TensorRef copies[4];
   std::copy(in, in + op.n_in, parts);
@@ -701,13 +706,13 @@ void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const c
   separate(op, parts, self, copies);
   Ref<Node> node;
   if (records) {
-    op.need_derivatives();
+    const Derivatives& derivatives = op.derivatives(compute);
     // where the derivative of another input reads the old numbers of self, they are kept
     TensorRef old;
     for (int i = 0; i < op.n_in; ++i) {
       if (in[i].tensor != &self) continue;
       for (int k = 0; k < op.n_in && !old; ++k)
-        if (in[k].tensor && in[k].tensor->requires_grad() && op.reads(k, i)) {
+        if (in[k].tensor && in[k].tensor->requires_grad() && derivatives.reads(k, i)) {
           old = copy_of(self);
           if (Node* fn = self.grad_fn()) set_history(*old, fn, self.output_nr);
         }

@@ -36,6 +36,16 @@ struct Expression {
   unsigned uses = 0;  ///< which inputs the expression reads, a bit each
 };
 
+/// The derivative with respect to each operand, as an expression over x0..x(n-1), y and g that is linear in g.
+struct Derivatives {
+  bool derived = false;
+  bool has[4] = {};
+  Expression of[4];
+  std::unique_ptr<Program> programs[4];
+  /// That of input i reads input j (j = n_in: the result).
+  bool reads(int i, int j) const { return has[i] && ((of[i].uses >> j) & 1); }
+};
+
 enum class TypeRule : std::uint8_t {
   Promote,  ///< the promoted type of the operands
   Float,    ///< the same, integers becoming the default floating type
@@ -52,12 +62,10 @@ struct PointwiseOp {
   const Loop* loop = nullptr;  ///< of a primitive
   Expression body;             ///< of a composite
   bool differentiable = false;
-  /// embedding: fills `derivatives` when they are first needed.
-  void (*derive)(PointwiseOp&) = nullptr;
-  bool derived = false;
-  void* python = nullptr;     ///< what `derive` works from; owned by the embedding
-  Expression derivatives[4];  ///< over x0..x(n-1), y, g
-  bool has_derivative[4] = {};
+  /// embedding: fills in the derivatives of real or of complex numbers.
+  void (*derive)(PointwiseOp&, bool complex) = nullptr;
+  void* python = nullptr;           ///< what `derive` works from; owned by the embedding
+  Derivatives of_real, of_complex;  ///< made when they are first needed (derivatives)
   NodeKind kind;
 
   std::string params[4];                 ///< names of the operands in Python
@@ -75,14 +83,16 @@ struct PointwiseOp {
   std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> kernels;
   std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> vjp_kernels[4];
   std::unique_ptr<Program> program;  ///< flattened forward
-  std::unique_ptr<Program> vjp_programs[4];
   std::unique_ptr<TangentPrograms, TangentProgramsDeleter> tangent_programs;
 
-  void need_derivatives() {
-    if (!derived) derive(*this);
+  /// The derivatives of a computation in the type. Those of complex numbers follow PyTorch's convention: the cotangent
+  /// of a holomorphic function is multiplied by the conjugate of its derivative (src/rushlight/operators/trace.py).
+  Derivatives& derivatives(DType compute) {
+    bool complex = is_complex(compute);
+    Derivatives& d = complex ? of_complex : of_real;
+    if (!d.derived) derive(*this, complex);
+    return d;
   }
-  /// The derivative of input i reads input j (j = n_in: the result).
-  bool reads(int i, int j) const { return has_derivative[i] && ((derivatives[i].uses >> j) & 1); }
 };
 
 /// A tensor, or a Python number.

@@ -1,6 +1,7 @@
 // Tangents of pointwise operators: the derivatives that the table has, as one program over the operands, the result and
 // the tangents. The derivative with respect to an operand is an expression linear in the gradient, element by element,
-// so for real numbers the same expression of a tangent is its contribution to the tangent of the result.
+// so for real numbers the same expression of a tangent is its contribution to the tangent of the result. For complex
+// ones it is the adjoint of that, and is transposed.
 #include <array>
 #include <bit>
 #include <map>
@@ -42,6 +43,7 @@ namespace {
 /// What a tangent is computed from. Slots: the operands, the result, the operands' tangents.
 struct Carried {
   PointwiseOp& op;
+  const Derivatives& derivatives;
   const Operand* in;
   DType compute;
   Tensor& out;
@@ -53,7 +55,7 @@ struct Carried {
   /// Some derivative that takes part reads slot j.
   bool reads(int j) const {
     for (int i = 0; i < op.n_in; ++i)
-      if (has(i) && op.reads(i, j)) return true;
+      if (has(i) && derivatives.reads(i, j)) return true;
     return false;
   }
   Operand slot(int j) const {
@@ -65,9 +67,9 @@ struct Carried {
 };
 
 /// The tangent itself (add): nothing to compute.
-bool is_identity(const PointwiseOp& op, int i) {
-  const Expression& e = op.derivatives[i];
-  return e.code.empty() && e.output == op.n_in + 1;
+bool is_identity(const Carried& c, int i) {
+  const Expression& e = c.derivatives.of[i];
+  return e.code.empty() && e.output == c.op.n_in + 1;
 }
 
 const Program& tangent_program(const Carried& c) {
@@ -85,7 +87,7 @@ const Program& tangent_program(const Carried& c) {
     std::uint16_t slots[6];
     for (int j = 0; j <= op.n_in; ++j) slots[j] = std::uint16_t(j);
     slots[op.n_in + 1] = std::uint16_t(op.n_in + 1 + i);
-    std::uint16_t term = flat.add(op.derivatives[i], slots);
+    std::uint16_t term = flat.add(c.derivatives.of[i], slots);
     sum = first ? term : flat.sum(sum, term);
     first = false;
   }
@@ -185,7 +187,7 @@ std::vector<Slot> slots_of(const Carried& c) {
 
 TensorRef derivative(const Carried& c, int i, std::vector<Slot> slots, TensorRef g) {
   slots.push_back({std::move(g), {}});
-  return interpret(c.op.derivatives[i], std::move(slots), c.compute);
+  return interpret(c.derivatives.of[i], std::move(slots), c.compute);
 }
 
 /// By operators, so that it is recorded or carries tangents itself.
@@ -200,7 +202,7 @@ TensorRef interpreted(const Carried& c) {
   return sum;
 }
 
-/// Complex numbers: a derivative is the adjoint of the tangent's map.
+/// The transpose of the derivatives: of complex numbers.
 TensorRef transposed(const Carried& c, bool records) {
   TensorList tangents(c.tangents, c.tangents + c.op.n_in);
   TensorRef out(&c.out);
@@ -235,7 +237,7 @@ TensorRef tangent_of(const Carried& c) {
   TensorRef result;
   if (complex) {
     result = transposed(c, records);
-  } else if (std::has_single_bit(c.set) && is_identity(c.op, std::countr_zero(c.set))) {
+  } else if (std::has_single_bit(c.set) && is_identity(c, std::countr_zero(c.set))) {
     result = c.tangents[std::countr_zero(c.set)];
   } else {
     result = watched ? interpreted(c) : fused(c);
@@ -259,14 +261,14 @@ bool carries_tangent(const PointwiseOp& op, const Operand* in) {
 
 void carry_tangents(PointwiseOp& op, const Operand* in, DType compute, Tensor& out) {
   if (!op.differentiable || !is_differentiable(out.dtype) || !carries_tangent(op, in)) return;
-  op.need_derivatives();
+  const Derivatives& derivatives = op.derivatives(compute);
   int seen = modes.dual;
   for (int level = 0; level < seen; ++level) {
     TangentsBelow below(level);
-    Carried c{op, in, compute, out, {}, 0};
+    Carried c{op, derivatives, in, compute, out, {}, 0};
     for (int i = 0; i < op.n_in; ++i) {
       const Tensor* t = in[i].tensor;
-      if (!t || !op.has_derivative[i] || !is_differentiable(t->dtype)) continue;
+      if (!t || !derivatives.has[i] || !is_differentiable(t->dtype)) continue;
       if (Tensor* tangent = find_tangent(*t, level)) {
         c.tangents[i] = TensorRef(tangent);
         c.set |= 1u << i;

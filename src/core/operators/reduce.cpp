@@ -123,7 +123,7 @@ TensorRef product(const char* node, const Tensor& x, const Reduced& r, bool keep
                   if (t->ndim == 0) return v.set(0, g);
                   TensorRef x = reshape(*t, lines),
                             others = mul(exclusive_products(*x, dim, false), exclusive_products(*x, dim, true));
-                  v.set(0, mul(g, reshape(*others, t->sizes())));
+                  v.set(0, mul(g, conjugate(*reshape(*others, t->sizes()))));
                 });
 }
 

@@ -7,6 +7,7 @@
 
 #include "operators/along.h"
 #include "operators/line.h"
+#include "operators/matmul.h"
 #include "operators/registry.h"
 #include "operators/scan.h"
 #include "operators/softmax.h"
@@ -70,8 +71,11 @@ TensorRef running_sum(const Tensor& t, int dim, bool reverse) {
 /// s(k) = g(k) + a(k) s(k - 1), or from the end s(k) = g(k) + a(k) s(k + 1); halves in float.
 TensorRef recurrence(const Tensor& g, const Tensor& a, int dim, bool reverse) {
   TensorRef out = empty(g.sizes(), g.dtype), coefficients = packed(a);
-  visit_floating(g.dtype, "recurrence", [&]<class T>() {
-    using Wide = std::conditional_t<std::is_floating_point_v<T>, T, float>;
+  constexpr auto differentiable = []<class T>() {
+    return is_half_type<T> || std::is_floating_point_v<T> || is_complex_type<T>;
+  };
+  visit_only<differentiable>(g.dtype, "recurrence", [&]<class T>() {
+    using Wide = std::conditional_t<is_half_type<T>, float, T>;
     auto* base = coefficients->read_as<T>();
     auto* origin = out->write_as<T>();
     scan_lines<T>(g, *out, dim, reverse, [&](auto in, auto to, std::int64_t n, std::int64_t count) {
@@ -82,9 +86,9 @@ TensorRef recurrence(const Tensor& g, const Tensor& a, int dim, bool reverse) {
     });
   });
   return record("RecurrenceBackward0", out, {&g, &a}, {save_in(a, 1), save_out(out)}, [dim, reverse](Vjp& v) {
-    TensorRef dg = recurrence(*v.grad(), *shifted(*v.saved(0), dim, reverse, 0), dim, !reverse);
+    TensorRef dg = recurrence(*v.grad(), *conjugate(*shifted(*v.saved(0), dim, reverse, 0)), dim, !reverse);
     if (v.needs(0)) v.set(0, dg);
-    if (v.needs(1)) v.set(1, mul(dg, shifted(*v.saved(1), dim, !reverse, 0)));
+    if (v.needs(1)) v.set(1, mul(dg, conjugate(*shifted(*v.saved(1), dim, !reverse, 0))));
   });
 }
 
@@ -98,8 +102,8 @@ TensorRef running_product(const Tensor& t, int dim, bool reverse) {
   return record("CumprodBackward0", std::move(out), {&t}, {save_in(t, 0)}, [dim, reverse](Vjp& v) {
     TensorRef x = v.saved(0);
     if (trivial(*x)) return v.set(0, v.grad());
-    TensorRef after = recurrence(*v.grad(), *shifted(*x, dim, reverse, 0), dim, !reverse);
-    v.set(0, mul(exclusive_products(*x, dim, reverse), after));
+    TensorRef after = recurrence(*v.grad(), *conjugate(*shifted(*x, dim, reverse, 0)), dim, !reverse);
+    v.set(0, mul(conjugate(*exclusive_products(*x, dim, reverse)), after));
   });
 }
 

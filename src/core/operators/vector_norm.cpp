@@ -82,14 +82,13 @@ TensorRef vector_norm(const Tensor& t, double p, IntSpan dims, bool keepdim, std
     check(promote(t.dtype, *dtype) == *dtype, "linalg.vector_norm: the dtype of the input (", info(t.dtype).scalar_name,
           ") should be convertible without narrowing to the specified dtype (", info(*dtype).scalar_name, ")");
   }
-  if (is_complex(t.dtype)) fail(ErrorKind::NotImplemented, "linalg.vector_norm of complex tensors is not implemented");
   TensorRef x = cast(t, dtype.value_or(t.dtype));
   Reduced r(*x, dims);
   refuse_without_identity(*x, p, r, dims.empty());
-  TensorRef y = norm_numbers(*x, p, r, keepdim);
+  TensorRef y;
   {
     GradScope off(false);
-    y = cast(*y, x->dtype);
+    y = cast(*norm_numbers(is_complex(x->dtype) ? *absolute(x) : *x, p, r, keepdim), real_of(x->dtype));
   }
   return record("LinalgVectorNormBackward0", y, {x.get()}, {save_in(*x, 0), save_out(y)}, [p, r](Vjp& v) {
     v.set(0, norm_vjp(restored(*v.grad(), r.kept_sizes), v.saved(0), restored(*v.saved(1), r.kept_sizes), p, r));

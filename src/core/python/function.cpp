@@ -367,7 +367,10 @@ class Application {
     bool differentiable = recorded_ && !contains(s.non_differentiable, o) && is_differentiable(t.dtype);
     s.outputs[std::size_t(i)] = {true, -1, t.dtype, Dims(t.sizes())};
     Node* node = node_of(ctx_);
-    if (i == 0) note_output(node, t);
+    if (i == 0)
+      note_output(node, t);
+    else
+      note_type(node, std::uint32_t(i), t.dtype);
     if (dirty) {
       if (!differentiable) return TensorRef(&t);
       if (is_view(t))

@@ -152,8 +152,8 @@ PyObject* differentiable_get(PyObject* self, void*) {
     PointwiseOp& op = *o->pointwise;
     bool any = false;
     if (op.differentiable) {
-      op.need_derivatives();
-      for (int i = 0; i < op.n_in; ++i) any = any || op.has_derivative[i];
+      const Derivatives& derivatives = op.derivatives(DType::Float32);
+      for (int i = 0; i < op.n_in; ++i) any = any || derivatives.has[i];
     }
     return PyBool_FromLong(any);
   });

@@ -36,14 +36,15 @@ Expression read_expression(PyObject* tuple, int n_inputs) {
 }
 
 /// Asks the package's tracer for the derivative of each input; None: there is none.
-void derive(PointwiseOp& op) {
+void derive(PointwiseOp& op, bool complex) {
+  Derivatives& derivatives = complex ? op.of_complex : op.of_real;
   for (int i = 0; i < op.n_in; ++i) {
-    Owned traced(PyObject_CallFunction(static_cast<PyObject*>(op.python), "i", i));
+    Owned traced(PyObject_CallFunction(static_cast<PyObject*>(op.python), "iO", i, complex ? Py_True : Py_False));
     if (!traced) throw PythonError();
-    op.has_derivative[i] = traced.get() != Py_None;
-    if (op.has_derivative[i]) op.derivatives[i] = read_expression(traced, op.n_in + 2);
+    derivatives.has[i] = traced.get() != Py_None;
+    if (derivatives.has[i]) derivatives.of[i] = read_expression(traced, op.n_in + 2);
   }
-  op.derived = true;
+  derivatives.derived = true;
 }
 
 /// (("input",), ("alpha", 1), ...): the operands' names, with defaults where they have one.

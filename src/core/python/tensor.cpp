@@ -443,18 +443,24 @@ PyObject* get_matrix_transposed(PyObject* s, void*) {
 }
 PyObject* get_layout(PyObject*, void*) { return strided_layout(); }
 PyObject* get_real(PyObject* s, void*) {
-  return guarded([&] {
-    if (is_complex(tensor_of(s)->dtype))
-      fail(ErrorKind::NotImplemented, "rushlight has no views of complex tensors as real ones yet (Tensor.real)");
-    return Py_NewRef(s);
-  });
+  return guarded([&] { return wrap(real_part(*tensor_of(s))); });
 }
 PyObject* get_imag(PyObject* s, void*) {
-  return guarded([&]() -> PyObject* {
-    if (is_complex(tensor_of(s)->dtype))
-      fail(ErrorKind::NotImplemented, "rushlight has no views of complex tensors as real ones yet (Tensor.imag)");
-    fail("imag is not implemented for tensors with non-complex dtypes.");
-  });
+  return guarded([&] { return wrap(imaginary_part(*tensor_of(s))); });
+}
+/// Writes a tensor or a number over a part.
+void set_part(Tensor& part, PyObject* v, const char* name) {
+  check(v, "Deleting tensor ", name, " is not allowed.");
+  if (is_tensor(v))
+    copy_into(part, *tensor_of(v));
+  else
+    copy_into(part, *scalar_tensor(as_scalar(v, name), part.dtype));
+}
+int set_real(PyObject* s, PyObject* v, void*) {
+  return guarded_int([&] { set_part(*real_part(*tensor_of(s)), v, "real"); });
+}
+int set_imag(PyObject* s, PyObject* v, void*) {
+  return guarded_int([&] { set_part(*imaginary_part(*tensor_of(s)), v, "imag"); });
 }
 PyObject* get_true(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
@@ -475,8 +481,8 @@ PyGetSetDef getset[] = {
     {"dtype", get_dtype, nullptr, "The element type.", nullptr},
     {"device", get_device, nullptr, "Always device(type='cpu').", nullptr},
     {"layout", get_layout, nullptr, "Always torch.strided.", nullptr},
-    {"real", get_real, nullptr, "The real part: of a real tensor, itself.", nullptr},
-    {"imag", get_imag, nullptr, "The imaginary part, of complex tensors.", nullptr},
+    {"real", get_real, set_real, "The real part, a view: of a real tensor, itself.", nullptr},
+    {"imag", get_imag, set_imag, "The imaginary part of a complex tensor, a view.", nullptr},
     {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},

@@ -33,6 +33,7 @@ def aligned(mask: int, *values: Any) -> list[Any]:
 @family(
     *("addcdiv", "addcdiv_", "addcmul", "addcmul_", "clamp", "clamp_", "clamp_max", "clamp_max_", "clamp_min"),
     *("clamp_min_", "clip", "clip_", "copy_", "isclose", "where", "_standard_gamma_grad", "float_power", "ldexp"),
+    *("complex", "polar"),
 )
 def broadcasting(call: Any, overload: Overload) -> Any:
     """The operator on aligned values."""

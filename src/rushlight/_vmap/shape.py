@@ -18,7 +18,8 @@ __all__: list[str] = []
     *("alias", "alias_copy", "bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "clone", "contiguous", "detach"),
     *("detach_copy", "double", "empty_like", "float", "full_like", "gelu", "half", "int", "logit", "logit_", "long"),
     *("nan_to_num", "nan_to_num_", "ones_like", "one_hot", "round", "round_", "short", "zero_", "zeros_like"),
-    *("constant_pad_nd", "resolve_conj", "resolve_neg", "conj", "conj_physical", "angle", "frexp", "mvlgamma"),
+    *("constant_pad_nd", "conj", "frexp", "mvlgamma", "real", "imag"),
+    *("view_as_real", "view_as_complex", "view_as_real_copy", "view_as_complex_copy"),
 )
 def mapped(call: Any, level: int, size: int, mask: int, value: Tensor, *rest: Any) -> Any:
     """The operator on the value: it does the same to every element, or to the last dimensions."""

@@ -76,7 +76,20 @@ _attribute("data", lambda self: _around(self, lambda v: v.data), "The same sampl
 _attribute("grad", lambda self: None, "Gradients are returned by the transforms, not accumulated.")
 _attribute("T", lambda self: self.permute(tuple(range(self.dim()))[::-1]), "The dimensions reversed.")
 _attribute("mT", lambda self: _matrix_transposed(self), "The last two dimensions exchanged.")
+Batched.real = property(
+    lambda self: _C.real(self), lambda self, value: _set_part(_C.real(self), value), doc="The real part, a view."
+)
+Batched.imag = property(
+    lambda self: _C.imag(self), lambda self, value: _set_part(_C.imag(self), value), doc="The imaginary part, a view."
+)
 _attribute("_version", lambda self: _bottom(self)._version, "How often the memory was changed in place.")
+
+
+def _set_part(part: Tensor, value: Any) -> None:
+    if isinstance(value, Tensor):
+        part.copy_(value)
+    else:
+        part.fill_(value)
 
 
 def _matrix_transposed(x: Tensor) -> Tensor:

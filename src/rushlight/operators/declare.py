@@ -55,6 +55,7 @@ def pointwise(
     loop: str | Any | None = None,
     derivative: Rules | None = None,
     vjp: Rules | None = None,
+    complex_vjp: Rules | None = None,
     params: Sequence[tuple[Any, ...]] = INPUT,
     rule: str = "promote",
     node: str | None = None,
@@ -69,7 +70,8 @@ def pointwise(
     ``loop`` names a loop of the core, or is a NumPy ufunc whose loops are taken; ``body`` is an expression of operators
     declared before, or one that was traced. ``derivative`` (per input, ``f(*inputs, result)``) is multiplied by the
     gradient; ``vjp`` (per input, ``f(gradient, *inputs, result)``) is the gradient itself, where the product would be
-    wrong at infinities. A body without either is derived by the chain rule. ``rule`` says what types it takes: promote, float (integers
+    wrong at infinities. A body without either is derived by the chain rule. For complex numbers the factor is
+    conjugated (see :mod:`.trace`); ``complex_vjp`` is the rule, as it stands, of what is not holomorphic. ``rule`` says what types it takes: promote, float (integers
     become the default floating type), floating, real (no complex ones either), integral, whole (no bool either),
     not_bool; ``refuses`` names further kinds (b, i, f, c) that it does not take, or says a sentence of each ("any bool": of a
     bool operand among others). ``operands`` has a letter per operand:
@@ -80,9 +82,9 @@ def pointwise(
         _C._add_ufunc(name, loop)
         loop = name
     traced = trace.trace(body, len(params)) if callable(body) else body
-    definition = trace.Definition(name, len(params), traced, _rules(derivative), _rules(vjp))
+    definition = trace.Definition(name, len(params), traced, _rules(derivative), _rules(vjp), _rules(complex_vjp))
     differentiable = derivative is not None or vjp is not None or _has_derivative(definition)
-    derive = (lambda i: trace.derive(name, i)) if differentiable else None
+    derive = (lambda i, complex: trace.derive(name, i, complex)) if differentiable else None
     floating, kinds = RULES[rule]
     sentences = refuses if isinstance(refuses, dict) else dict.fromkeys(refuses, "")
     refusals = (*[sentences.get(kind, "" if kind in kinds else None) for kind in "bifc"], sentences.get("any bool"))

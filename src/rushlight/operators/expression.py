@@ -15,6 +15,7 @@ def _call(name: str) -> Callable[..., Symbol]:
 
 
 absolute = _call("abs")
+conj = _call("conj_physical")
 cos = _call("cos")
 cosh = _call("cosh")
 erf = _call("erf")
@@ -28,8 +29,10 @@ logical_and = _call("logical_and")
 maximum = _call("maximum")
 minimum = _call("minimum")
 pow_number = _call("pow_number")
+real_part = _call("real_part")
 round_even = _call("round")
 rsqrt = _call("rsqrt")
+sgn = _call("sgn")
 sigmoid = _call("sigmoid")
 sign = _call("sign")
 sin = _call("sin")

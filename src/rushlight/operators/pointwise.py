@@ -1,7 +1,9 @@
 """The table of pointwise operators: one line each, forward and derivative side by side.
 
 In a derivative, ``x`` (and ``a, b, ...``) are the operands, ``y`` the result and ``g`` the gradient. Subgradients at
-kinks, and what happens at infinities and NaN, are PyTorch's.
+kinks, and what happens at infinities and NaN, are PyTorch's. A rule holds for real numbers and for the holomorphic
+continuation; operators of complex numbers that are not holomorphic have a ``complex_vjp``: the cotangent of a real number
+is real, and the conjugate Wirtinger derivative of a complex one is dL/d(Re x) + i dL/d(Im x).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from .declare import INPUT, PAIR, pointwise
 from .expression import (
     Symbol,
     absolute,
+    conj,
     cos,
     cosh,
     exp,
@@ -24,8 +27,10 @@ from .expression import (
     maximum,
     minimum,
     pow_number,
+    real_part,
     round_even,
     rsqrt,
+    sgn,
     sign,
     sin,
     sinh,
@@ -66,6 +71,9 @@ NO_BOOL_OPERAND = (
     "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
 )
 SUBTRACTION = {"b": NO_BOOL_MINUS, "any bool": NO_BOOL_OPERAND}
+NO_COMPLEX_SIGN = (
+    "Unlike NumPy, torch.sign() is not intended to support complex numbers. Please use torch.sgn() instead."
+)
 NO_BOOL_NEGATIVE = (
     "Negation, the `-` operator, on a bool tensor is not supported. "
     "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
@@ -117,9 +125,30 @@ pointwise(
 )
 pointwise("reciprocal", loop="reciprocal", rule="float", vjp=lambda g, x, y: -g * (y * y))
 pointwise("square", loop="square", node="PowBackward0", derivative=lambda x, y: 2 * x)
-pointwise("abs", loop="abs", rule="not_bool", vjp=lambda g, x, y: g * sign(x))
-pointwise("sign", loop="sign", vjp=lambda g, x, y: g * 0.0)
-pointwise("sgn", loop="sign", vjp=lambda g, x, y: g * 0.0)
+pointwise(
+    "abs",
+    loop="abs",
+    rule="not_bool",
+    vjp=lambda g, x, y: g * sign(x),
+    complex_vjp=lambda g, x, y: real_part(g) * sgn(x),
+)
+pointwise("sign", loop="sign", refuses={"c": NO_COMPLEX_SIGN}, vjp=lambda g, x, y: g * 0.0)
+pointwise(
+    "sgn",
+    loop="sgn",
+    vjp=lambda g, x, y: g * 0.0,
+    complex_vjp=lambda g, x, y: where(apply("eq", x, 0.0), 0.0, (g - real_part(g * conj(y)) * y) / absolute(x)),
+)
+pointwise("conj_physical", loop="conj", vjp=lambda g, x, y: g, complex_vjp=lambda g, x, y: conj(g))
+pointwise("real_part", loop="real_part", vjp=lambda g, x, y: g, complex_vjp=lambda g, x, y: real_part(g), forms="")
+pointwise(
+    "angle",
+    loop="angle",
+    rule="float",
+    vjp=lambda g, x, y: g * 0.0,
+    complex_vjp=lambda g, x, y: where(apply("eq", x, 0.0), 0.0, real_part(g) * (1j / conj(x))),
+    forms="function method",
+)
 pointwise(
     "positive",
     loop="positive",
@@ -128,8 +157,21 @@ pointwise(
     forms="function method",
 )
 for _name in ("floor", "ceil", "trunc"):
-    pointwise(_name, loop=_name, rule="not_bool", vjp=lambda g, x, y: g * 0.0)
-pointwise("round", loop="round", rule="not_bool", vjp=lambda g, x, y: g * 0.0, forms="")
+    pointwise(
+        _name,
+        loop=_name,
+        rule="not_bool",
+        refuses={"c": f"{_name} is not supported for complex inputs"},
+        vjp=lambda g, x, y: g * 0.0,
+    )
+pointwise(
+    "round",
+    loop="round",
+    rule="not_bool",
+    refuses={"c": "round is not supported for complex inputs"},
+    vjp=lambda g, x, y: g * 0.0,
+    forms="",
+)
 pointwise("round_whole", loop="round", vjp=lambda g, x, y: g * 0.0, node="RoundBackward1", forms="")
 pointwise(
     "round_finer",
@@ -250,6 +292,7 @@ pointwise("pow_3", lambda x: x * x * x, derivative=lambda x, y: 3 * (x * x), nod
 pointwise("pow_half", lambda x: sqrt(x), vjp=lambda g, x, y: g * (0.5 / y), node="PowBackward0", forms="")
 pointwise("pow_minus_1", lambda x: 1.0 / x, vjp=lambda g, x, y: -g * (y * y), node="PowBackward0", forms="")
 pointwise("power", loop=np.power, params=(("input",), ("exponent",)), forms="")
+pointwise("not_negative", loop="not_negative", forms="")
 pointwise(
     "pow_number",
     lambda x, e: apply("power", x, e),
@@ -262,7 +305,10 @@ pointwise(
     "pow_of_number",
     lambda x, e: apply("power", x, e),
     params=(("input",), ("exponent",)),
-    vjp=(None, lambda g, x, e, y: g * where(logical_and(apply("eq", x, 0.0), e >= 0.0), 0.0, y * log(x))),
+    vjp=(
+        None,
+        lambda g, x, e, y: g * where(logical_and(apply("eq", x, 0.0), apply("not_negative", e)), 0.0, y * log(x)),
+    ),
     node="PowBackward1",
     forms="",
 )
@@ -274,7 +320,7 @@ pointwise(
     operands="ee",
     vjp=(
         lambda g, x, e, y: where(apply("eq", e, 0.0), 0.0, g * (e * apply("pow", x, e - 1.0))),
-        lambda g, x, e, y: g * where(logical_and(apply("eq", x, 0.0), e >= 0.0), 0.0, y * log(x)),
+        lambda g, x, e, y: g * where(logical_and(apply("eq", x, 0.0), apply("not_negative", e)), 0.0, y * log(x)),
     ),
     node="PowBackward1",
 )
@@ -437,7 +483,7 @@ pointwise("nan_to_num_integer", loop="positive", forms="")
 pointwise(
     "near",
     lambda a, b, rtol, atol: (
-        apply("eq", a, b) | (apply("isfinite", a - b) & (absolute(a - b) <= atol + absolute(rtol * b)))
+        apply("eq", a, b) | (apply("isfinite", a - b) & (absolute(a - b) <= absolute(atol) + absolute(rtol * b)))
     ),
     params=(*PAIR, ("rtol",), ("atol",)),
     forms="",
@@ -460,7 +506,7 @@ pointwise(
     body=lambda x: apply("eq", x, -math.inf),
     forms="function method",
 )
-pointwise("isreal", lambda x: apply("eq", x, x) | isnan(x), forms="function method")
+pointwise("isreal", loop="is_real", forms="function method")
 
 # ---- exponentials and logarithms
 
@@ -495,6 +541,7 @@ pointwise(
     params=PAIR,
     operands="ee",
     rule="float",
+    refuses="c",
     vjp=(
         lambda g, a, b, y: g * where(apply("eq", a, 0.0) & (b <= 0.0), 0.0, log(b)),
         lambda g, a, b, y: g * a / b,
@@ -531,8 +578,18 @@ pointwise(
     rule="floating",
     vjp=(lambda g, a, b, y: g * (a / y), lambda g, a, b, y: g * (b / y)),
 )
-pointwise("deg2rad", lambda x: x * (math.pi / 180), rule="float")
-pointwise("rad2deg", lambda x: x * (180 / math.pi), rule="float")
+pointwise(
+    "deg2rad",
+    lambda x: x * (math.pi / 180),
+    rule="float",
+    refuses={"c": "deg2rad is not supported for complex tensors."},
+)
+pointwise(
+    "rad2deg",
+    lambda x: x * (180 / math.pi),
+    rule="float",
+    refuses={"c": "rad2deg is not supported for complex tensors."},
+)
 pointwise(
     "sinc",
     lambda x: where(apply("eq", x, 0.0), 1.0, sin(x * math.pi) / (x * math.pi)),

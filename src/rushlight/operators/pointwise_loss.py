@@ -18,9 +18,9 @@ def _loss(
     name: str, terms: Callable[..., Any], to_input: Callable[..., Any], to_target: Callable[..., Any], *parameters: str
 ) -> None:
     operands = (*INPUT, ("target",), *[(p,) for p in parameters])
-    pointwise(name, terms, params=operands, rule="floating", vjp=(None,) * len(operands), forms="")
+    pointwise(name, terms, params=operands, rule="real", vjp=(None,) * len(operands), forms="")
     for ending, gradient in (("to_input", to_input), ("to_target", to_target)):
-        pointwise(f"{name}_{ending}", gradient, params=(("grad",), *operands), rule="floating", forms="")
+        pointwise(f"{name}_{ending}", gradient, params=(("grad",), *operands), rule="real", forms="")
 
 
 _loss("mse", lambda x, t: square(x - t), lambda g, x, t: g * (2.0 * (x - t)), lambda g, x, t: g * (2.0 * (t - x)))
@@ -81,7 +81,7 @@ pointwise(
     "kl_terms",
     lambda x, t: apply("xlogy", t, t) - t * x,
     params=(*INPUT, ("target",)),
-    rule="floating",
+    rule="real",
     node="SubBackward0",
     forms="",
 )
@@ -89,7 +89,7 @@ pointwise(
     "kl_terms_of_logs",
     lambda x, t: exp(t) * (t - x),
     params=(*INPUT, ("target",)),
-    rule="floating",
+    rule="real",
     node="MulBackward0",
     forms="",
 )

@@ -21,19 +21,6 @@ where, exp, log, log1p, isnan, sign = map(_call, ("where", "exp", "log", "log1p"
 digamma, polygamma_of, zeta, erfc = map(_call, ("digamma", "polygamma_of", "zeta", "erfc"))
 i0, i1, i0e, i1e = map(_call, ("i0", "i1", "i0e", "i1e"))
 
-# ---- the argument of a number, pi or 0 of real ones, and its conjugate
-
-pointwise(
-    "angle",
-    lambda x: where(isnan(x), x, apply("maximum", sign(x) * -math.pi, 0.0)),
-    rule="float",
-    refuses="c",
-    vjp=lambda g, x, y: g * 0.0,
-    forms="function method",
-)
-
-pointwise("conj_physical", loop="positive", refuses="c", vjp=lambda g, x, y: g, forms="")
-
 # ---- gamma and what is derived from it
 
 pointwise(
@@ -119,7 +106,8 @@ pointwise(
 )
 pointwise(
     "xlog1py",
-    lambda a, b: where(isnan(b), b, where(apply("eq", a, 0.0), 0.0, a * log1p(b))),
+    refuses="c",
+    body=lambda a, b: where(isnan(b), b, where(apply("eq", a, 0.0), 0.0, a * log1p(b))),
     params=PAIR,
     operands="ee",
     rule="float",

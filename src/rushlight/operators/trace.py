@@ -4,6 +4,10 @@ A traced expression is ``(constants, calls, output)``: slots number the inputs, 
 call, and a call is ``(operator name, slots)``. Numbers fold, and what multiplies by 1 or adds 0 disappears, so that a
 derivative costs what it must. The derivative of an expression without one of its own is derived here, by running its
 calls backwards over symbols.
+
+Complex numbers follow PyTorch's convention: the cotangent of a holomorphic f is g conj(f'(x)), the conjugate of what f's
+rule makes of conj(g), so that the rule in the table serves both kinds. Operators that are not holomorphic have a rule of
+their own for complex numbers. The core asks for either kind when it first needs it.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import Any, TypeAlias
 
 from .. import _C
 
-Number: TypeAlias = float | int | bool
+Number: TypeAlias = complex | float | int | bool
 Traced: TypeAlias = tuple[list[Number], list[tuple[str, tuple[int, ...]]], int]
 
 _definitions: dict[str, Definition] = {}
@@ -30,25 +34,34 @@ class Definition:
         body: Traced | None,
         derivative: tuple[Callable[..., Any] | None, ...] | None,
         vjp: tuple[Callable[..., Any] | None, ...] | None,
+        complex_vjp: tuple[Callable[..., Any] | None, ...] | None = None,
     ) -> None:
         self.name = name
         self.arity = arity
         self.body = body
         self.derivative = derivative
         self.vjp = vjp
+        self.complex_vjp = complex_vjp
         _definitions[name] = self
 
-    def cotangent(self, i: int, xs: Sequence[Operand], y: Operand, g: Operand) -> Operand | None:
+    def cotangent(self, i: int, xs: Sequence[Operand], y: Operand, g: Operand, complex: bool = False) -> Operand | None:
         """The gradient of input ``i`` given that of the result; None where there is none."""
+        if complex and self.complex_vjp is not None:
+            rule = self.complex_vjp[i]
+            return None if rule is None else rule(g, *xs, y)
         if self.vjp is not None:
             rule = self.vjp[i]
-            return None if rule is None else rule(g, *xs, y)
+            if rule is None:
+                return None
+            return _conjugate(rule(_conjugate(g), *xs, y)) if complex else rule(g, *xs, y)
         if self.derivative is not None:
             rule = self.derivative[i]
-            return None if rule is None else g * rule(*xs, y)
+            if rule is None:
+                return None
+            return g * (_conjugate(rule(*xs, y)) if complex else rule(*xs, y))
         if self.body is None:
             return None
-        return _through_body(self, i, xs, g)
+        return _through_body(self, i, xs, g, complex)
 
 
 def definition(name: str) -> Definition:
@@ -155,6 +168,11 @@ def _is(value: Operand, number: float) -> bool:
     return isinstance(value, int | float) and value == number
 
 
+def _signs(value: Number) -> tuple[float, float]:
+    """The signs of both parts, which zeros have too."""
+    return math.copysign(1, value.real), math.copysign(1, value.imag)
+
+
 class Tape:
     """The calls of one expression, each distinct call once."""
 
@@ -174,7 +192,7 @@ class Tape:
                 raise ValueError("a symbol of another expression was used")
             return ("in", value.slot) if value.slot < self.inputs else ("call", value.slot - self.inputs)
         for i, c in enumerate(self.constants):
-            if type(c) is type(value) and (c == value and math.copysign(1, c) == math.copysign(1, value)):
+            if type(c) is type(value) and c == value and _signs(c) == _signs(value):
                 return ("const", i)
         self.constants.append(value)
         return ("const", len(self.constants) - 1)
@@ -241,22 +259,37 @@ def _evaluated(name: str, args: Sequence[Number]) -> Number:
     return result
 
 
+def _conjugate(value: Operand) -> Operand:
+    """The conjugate; of what is conjugated already, what it was."""
+    if not isinstance(value, Symbol):
+        return value
+    tape = value.tape
+    if value.slot >= tape.inputs:
+        name, args = tape.calls[value.slot - tape.inputs]
+        if name == "conj_physical":
+            kind, j = args[0]
+            return tape.constants[j] if kind == "const" else Symbol(tape, j if kind == "in" else tape.inputs + j)
+    return tape.call("conj_physical", (value,))
+
+
 def trace(f: Callable[..., Any], arity: int) -> Traced:
     """The expression that ``f`` computes from its ``arity`` arguments."""
     tape = Tape(arity)
     return tape.finish(f(*[tape.input(i) for i in range(arity)]))
 
 
-def derive(name: str, i: int) -> Traced | None:
-    """The gradient of input ``i`` of an operator, over inputs, result and gradient; None where there is none."""
+def derive(name: str, i: int, complex: bool = False) -> Traced | None:
+    """The gradient of input ``i`` of an operator, over inputs, result and gradient; None where there is none.
+
+    ``complex``: by the convention for complex numbers."""
     definition = _definitions[name]
     n = definition.arity
     tape = Tape(n + 2)
-    g = definition.cotangent(i, [tape.input(k) for k in range(n)], tape.input(n), tape.input(n + 1))
+    g = definition.cotangent(i, [tape.input(k) for k in range(n)], tape.input(n), tape.input(n + 1), complex)
     return None if g is None else tape.finish(g)
 
 
-def _through_body(definition: Definition, i: int, xs: Sequence[Operand], g: Operand) -> Operand | None:
+def _through_body(definition: Definition, i: int, xs: Sequence[Operand], g: Operand, complex: bool) -> Operand | None:
     """The chain rule over the calls of a composite, latest first."""
     assert definition.body is not None
     constants, calls, output = definition.body
@@ -277,7 +310,7 @@ def _through_body(definition: Definition, i: int, xs: Sequence[Operand], g: Oper
         for position, a in enumerate(args):
             if not depends[a]:
                 continue
-            part = inner.cotangent(position, [slots[s] for s in args], slots[first + k], here)
+            part = inner.cotangent(position, [slots[s] for s in args], slots[first + k], here, complex)
             if part is not None:
                 gradients[a] = gradients[a] + part if a in gradients else part
     return gradients.get(i)

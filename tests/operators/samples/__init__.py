@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from . import (  # noqa: F401
     automatic,
     chosen,
+    complex,
     conv,
     copying,
     factory,

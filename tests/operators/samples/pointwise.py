@@ -81,8 +81,20 @@ def _elu(x: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.
     return np.where(x > 0, x * scale, alpha * scale * np.expm1(np.minimum(x, 0) * input_scale))
 
 
+def _expit(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x)) if x.dtype.kind == "c" else special.expit(x)
+
+
 def _silu(x: Any) -> Any:
-    return x * special.expit(x)
+    return x * _expit(x)
+
+
+def _angle(x: Any) -> Any:
+    return np.angle(x) if x.dtype.kind == "c" else np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0.0))
+
+
+def _sgn(x: Any) -> Any:
+    return np.where(x == 0, 0, x / np.abs(x)) if x.dtype.kind == "c" else _sign(x)
 
 
 def _log_sigmoid(x: Any) -> Any:
@@ -106,7 +118,7 @@ REFERENCE: dict[str, Callable[..., Any]] = {
     "add": lambda a, b, alpha=1: a + (b if alpha == 1 else b * alpha),
     "acos": np.arccos,
     "acosh": np.arccosh,
-    "angle": lambda x: np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0.0)),
+    "angle": _angle,
     "asin": np.arcsin,
     "asinh": np.arcsinh,
     "atan": np.arctan,
@@ -150,9 +162,9 @@ REFERENCE: dict[str, Callable[..., Any]] = {
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "rsub": lambda a, b, alpha=1: np.subtract(b, a if alpha == 1 else a * alpha),
     "selu": _selu,
-    "sgn": _sign,
+    "sgn": _sgn,
     "sign": _sign,
-    "sigmoid": special.expit,
+    "sigmoid": _expit,
     "silu": _silu,
     "softplus": _softplus,
     "softshrink": lambda x, lambd=0.5: np.where(np.abs(x) <= lambd, 0, x - np.copysign(lambd, x)),

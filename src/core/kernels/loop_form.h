@@ -1,0 +1,84 @@
+// The forms of strided loops, and how sources that are compiled once per instruction set offer theirs.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/loop.h"
+
+namespace rushlight::RUSHLIGHT_ISA {
+namespace {
+
+/// One loop over n elements, with the contiguous and the number-beside-array cases spelled out for the vectoriser.
+template <class Op, class R, class A>
+void unary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
+  std::intptr_t n = dims[0];
+  if (steps[0] == sizeof(A) && steps[1] == sizeof(R)) {
+    auto* a = reinterpret_cast<const A*>(args[0]);
+    auto* r = reinterpret_cast<R*>(args[1]);
+#pragma GCC ivdep
+    for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i]);
+    return;
+  }
+  char *a = args[0], *r = args[1];
+  for (std::intptr_t i = 0; i < n; ++i, a += steps[0], r += steps[1])
+    *reinterpret_cast<R*>(r) = Op::f(*reinterpret_cast<A*>(a));
+}
+
+template <class Op, class R, class A, class B>
+void binary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
+  std::intptr_t n = dims[0];
+  if (steps[2] == sizeof(R)) {
+    auto* a = reinterpret_cast<const A*>(args[0]);
+    auto* b = reinterpret_cast<const B*>(args[1]);
+    auto* r = reinterpret_cast<R*>(args[2]);
+    if (steps[0] == sizeof(A) && steps[1] == sizeof(B)) {
+#pragma GCC ivdep
+      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i], b[i]);
+      return;
+    }
+    if (steps[0] == sizeof(A) && steps[1] == 0) {
+      B second = *b;
+#pragma GCC ivdep
+      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i], second);
+      return;
+    }
+    if (steps[0] == 0 && steps[1] == sizeof(B)) {
+      A first = *a;
+#pragma GCC ivdep
+      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(first, b[i]);
+      return;
+    }
+  }
+  char *a = args[0], *b = args[1], *r = args[2];
+  for (std::intptr_t i = 0; i < n; ++i, a += steps[0], b += steps[1], r += steps[2])
+    *reinterpret_cast<R*>(r) = Op::f(*reinterpret_cast<A*>(a), *reinterpret_cast<B*>(b));
+}
+
+using Adder = LoopAdder;
+
+template <class Op, class... Ts>
+void unary_loops(Adder add, const char* name) {
+  (add(name, 1, {{dtype_of<Ts>}, dtype_of<Ts>, &unary<Op, Ts, Ts>, nullptr}), ...);
+}
+template <class Op, class... Ts>
+void predicate_loops(Adder add, const char* name) {
+  (add(name, 1, {{dtype_of<Ts>}, DType::Bool, &unary<Op, bool, Ts>, nullptr}), ...);
+}
+template <class Op, class... Ts>
+void binary_loops(Adder add, const char* name) {
+  (add(name, 2, {{dtype_of<Ts>, dtype_of<Ts>}, dtype_of<Ts>, &binary<Op, Ts, Ts, Ts>, nullptr}), ...);
+}
+template <class Op, class... Ts>
+void compare_loops(Adder add, const char* name) {
+  (add(name, 2, {{dtype_of<Ts>, dtype_of<Ts>}, DType::Bool, &binary<Op, bool, Ts, Ts>, nullptr}), ...);
+}
+
+#define RUSHLIGHT_INTS std::uint8_t, std::int8_t, std::int16_t, std::int32_t, std::int64_t
+#define RUSHLIGHT_FLOATS float, double
+#define RUSHLIGHT_REALS RUSHLIGHT_INTS, RUSHLIGHT_FLOATS
+#define RUSHLIGHT_COMPLEX std::complex<float>, std::complex<double>
+
+}  // namespace
+}  // namespace rushlight::RUSHLIGHT_ISA
