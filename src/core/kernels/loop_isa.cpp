@@ -23,8 +23,13 @@ inline T load(const char* p) {
 /// Packed masks and results; a and b are arrays, or one number.
 template <bool one_a, bool one_b, class T>
 void select(const std::uint8_t* c, const T* a, const T* b, T* r, std::intptr_t n) {
+  // Both are read before the choice: the loop has no branch then.
+  T first = n && one_a ? *a : T(), second = n && one_b ? *b : T();
 #pragma GCC ivdep
-  for (std::intptr_t i = 0; i < n; ++i) r[i] = c[i] ? a[one_a ? 0 : i] : b[one_b ? 0 : i];
+  for (std::intptr_t i = 0; i < n; ++i) {
+    T x = one_a ? first : a[i], y = one_b ? second : b[i];
+    r[i] = c[i] ? x : y;
+  }
 }
 
 template <class T>
