@@ -263,7 +263,7 @@ TensorRef channels_normalized(const char* node, const Tensor& input, std::int64_
                   } else if (constant) {
                     d = constant_formula(*v.grad(), *x, w.get(), shape, *v.saved(2), *v.saved(3), needs);
                   } else if (groups) {
-                    Dims grouped{x->size(0), groups, x->numel / (x->size(0) * groups)};
+                    Dims grouped{x->size(0), groups, x->size(1) / groups * count_elements(x->sizes().subspan(2))};
                     d = formula(*v.grad(), *x, w.get(), {{2}, shape, eps, true}, &grouped, needs);
                   } else {
                     Extent e{{0}, shape, eps, true};

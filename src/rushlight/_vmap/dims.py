@@ -9,7 +9,7 @@ import rushlight
 from rushlight import Tensor
 
 from ..operators.registry import Overload
-from .table import family, rule
+from .table import family, rule, samples
 
 __all__ = ["behind", "front", "wrapped"]
 
@@ -77,7 +77,7 @@ family(
     *("transpose", "transpose_", "transpose_copy", "swapaxes", "swapaxes_", "swapdims", "swapdims_", "movedim"),
     *("moveaxis", "select", "select_copy", "narrow_copy", "slice_copy", "unbind", "unbind_copy"),
     *("split", "split_copy", "split_with_sizes", "split_with_sizes_copy", "chunk", "unsafe_chunk", "unsafe_split"),
-    *("unsafe_split_with_sizes", "unflatten", "flip", "logsumexp"),
+    *("unsafe_split_with_sizes", "unflatten", "flip"),
     *("diagonal", "diagonal_copy", "diagonal_scatter", "select_scatter", "slice_scatter", "rot90"),
 )(shifting)
 
@@ -103,8 +103,15 @@ def _narrow_from(
 
 @family("tensor_split")
 def tensor_split(call: Any, overload: Overload) -> Any:
-    """Places to split at may be a tensor, the same for all samples."""
-    return None if overload.parameters[1].type == "Tensor" else shifting(call, overload)
+    """Places to split at may be a tensor; where it is batched, the sizes differ between the samples."""
+    return _split_at if overload.parameters[1].type == "Tensor" else shifting(call, overload)
+
+
+def _split_at(call: Any, level: int, size: int, mask: int, value: Tensor, places: Tensor, dim: int) -> Any:
+    if mask & 2:
+        return samples(call, level, size, mask, value, places, dim)
+    at: Any = places.tolist()
+    return rushlight.tensor_split(value, at, behind(dim, value.dim() - 1))
 
 
 @rule("permute", "permute_copy")

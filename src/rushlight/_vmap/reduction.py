@@ -21,7 +21,7 @@ family("max", "min")(lambda call, overload: extremum(call, overload))
 
 @family(
     *("all", "amax", "amin", "any", "count_nonzero", "mean", "nanmean", "nansum", "std", "std_mean", "sum", "var"),
-    *("var_mean", "linalg_vector_norm"),
+    *("var_mean", "linalg_vector_norm", "logsumexp"),
 )
 def over_dims(call: Any, overload: Overload) -> Callable[..., Any]:
     """Dimensions that are not given are all those of a sample."""

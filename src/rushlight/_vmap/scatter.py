@@ -13,7 +13,20 @@ from .table import family, rule, samples
 
 __all__: list[str] = []
 
-family("gather", "scatter", "scatter_add", "scatter_reduce")(shifting)
+family("scatter", "scatter_add", "scatter_reduce")(shifting)
+
+
+@family("gather")
+def gather(call: Any, overload: Overload) -> Any:
+    """The result has the dimensions of the index, also where the samples have none."""
+    shifted = shifting(call, overload)
+    at = [p.name for p in overload.parameters].index("index")
+
+    def gathered(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
+        found = shifted(call, level, size, mask, *values)
+        return found.unsqueeze(-1) if values[at].dim() - (mask >> at & 1) > found.dim() - 1 else found
+
+    return gathered
 
 
 @family("scatter_", "scatter_add_", "scatter_reduce_")

@@ -23,6 +23,7 @@ from .matrices import (
     named,
     numbers,
     over_batches,
+    regular,
     tensor,
     write,
 )
@@ -114,8 +115,9 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, o
     info = _minors(A.mH if upper else A)
     if check_errors or not bool(every_sample(info).any()):
         return _cholesky_ex(*write(out, (_cholesky("linalg.cholesky_ex", A, upper), info)))
-    failed = A.detach().triu() if upper else A.detach().tril()
-    return _cholesky_ex(*write(out, (failed, info)))
+    failed = (info != 0)[..., None, None]
+    factor = _cholesky("linalg.cholesky_ex", regular(A, failed), upper)
+    return _cholesky_ex(*write(out, (rushlight.where(failed, A.triu() if upper else A.tril(), factor), info)))
 
 
 class LinalgQr(Operation):
@@ -369,7 +371,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     b = B.unsqueeze(-1) if vector else B
     share = max(m, n) * rushlight.finfo(A.dtype).eps if rcond is None else rcond
     with rushlight.no_grad():
-        values = svdvals(A)
+        values = svdvals(A.detach())
         greatest = values[..., :1] if values.shape[-1] else 0.0
         rank = (values > greatest * share).sum(-1)
     solution = pinv(A, share) @ b

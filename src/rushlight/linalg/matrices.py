@@ -21,6 +21,7 @@ __all__ = [
     "named",
     "numbers",
     "over_batches",
+    "regular",
     "tensor",
     "write",
 ]
@@ -107,6 +108,11 @@ def every_sample(a: Tensor) -> Tensor:
     """The numbers of all samples, where vmap gave the tensor: for what is to be decided for all of them at once."""
     value: Tensor = _C._unbatch(a)[0]
     return value
+
+
+def regular(a: Tensor, failed: Tensor) -> Tensor:
+    """The square matrices, with those that are not to be factorized replaced by the identity."""
+    return rushlight.where(failed, rushlight.eye(a.shape[-1], dtype=a.dtype), a)
 
 
 def over_batches(*core_dims: int) -> Callable[[F], F]:

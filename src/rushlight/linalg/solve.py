@@ -23,6 +23,7 @@ from .matrices import (
     named,
     numbers,
     over_batches,
+    regular,
     tensor,
     write,
 )
@@ -184,7 +185,9 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     info = _info(A)
     if check_errors or not bool(every_sample(info).any()):
         return _inv_ex(*write(out, (LinalgInvEx.apply(A), info)))
-    return _inv_ex(*write(out, (rushlight.full_like(A, float("nan")), info)))
+    failed = (info != 0)[..., None, None]
+    inverse = LinalgInvEx.apply(regular(A, failed)).masked_fill(failed, float("nan"))
+    return _inv_ex(*write(out, (inverse, info)))
 
 
 def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -244,7 +247,9 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     info = _info(A)
     if check_errors or not bool(every_sample(info).any()):
         return _solve_ex(*write(out, (solve(A, B, left=left), info)))
-    return _solve_ex(*write(out, (rushlight.full_like(B, float("nan")), info)))
+    failed = (info != 0)[..., None] if _is_vector(A, B) else (info != 0)[..., None, None]
+    result = solve(regular(A, (info != 0)[..., None, None]), B, left=left).masked_fill(failed, float("nan"))
+    return _solve_ex(*write(out, (result, info)))
 
 
 def solve_triangular(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, cast
 
+from rushlight import _C, Tensor
 from rushlight.autograd.function import Function
 
-__all__ = ["Operation"]
+__all__ = ["Operation", "reading"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Operation(Function):
@@ -23,3 +28,32 @@ class Operation(Function):
 
     _transposes_backward: ClassVar[bool] = True
     core_dims: ClassVar[tuple[int, ...] | None] = None
+
+
+def reading(*names: str) -> Callable[[F], F]:
+    """Let a function read the numbers of these of its arguments: where vmap batched one, it runs sample by sample."""
+
+    def decorate(function: F) -> F:
+        parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            given = {**dict(zip(parameters, args, strict=False)), **kwargs}
+            level = _C._highest_level([t for n in names if isinstance(t := given.get(n), Tensor)])
+            if not level:
+                return function(*args, **kwargs)
+            from .._vmap.table import looped
+
+            def call(*sample: Any) -> Any:
+                return wrapped(**dict(zip(given, sample, strict=True)))
+
+            call.__name__ = function.__name__
+            values = [_C._value_at(a, level) if isinstance(a, Tensor) else None for a in given.values()]
+            mask = sum([1 << i for i, value in enumerate(values) if value is not None])
+            size = next(value.shape[0] for value in values if value is not None)
+            arguments = [a if value is None else value for a, value in zip(given.values(), values, strict=True)]
+            return _C._batch(looped(call, level, size, mask, *arguments), level)
+
+        return cast("F", wrapped)
+
+    return decorate

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import rushlight
 from rushlight import Tensor
 
+from ...operators.operation import Operation, reading
 from .. import _reduction
 
 __all__ = ["ctc_loss"]
@@ -25,6 +26,7 @@ _Integers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 
 
+@reading("targets", "input_lengths", "target_lengths")
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -193,7 +195,7 @@ def _log_sum(x: _Reals) -> _Reals:
     return result
 
 
-class _ConnectionistLoss(rushlight.autograd.Function):
+class _ConnectionistLoss(Operation):
     """The losses of a batch, computed in float64 whatever the dtype of the log-probabilities."""
 
     @staticmethod
@@ -217,22 +219,16 @@ class _ConnectionistLoss(rushlight.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (log_probs,) = ctx.saved_tensors
-        return _ConnectionistGradient.apply(log_probs, grad, *ctx.found), None, None, None, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *others: None) -> Tensor:
-        (log_probs,) = ctx.saved_tensors
-        each = rushlight.ones(tangent.shape[1], dtype=tangent.dtype)
-        slope: Tensor = _ConnectionistGradient.apply(log_probs, each, *ctx.found) * tangent
-        return slope.sum((0, 2))
+        slope = _ConnectionistSlope.apply(log_probs, *ctx.found)
+        return slope * grad.unsqueeze(-1), None, None, None, None, None
 
 
-class _ConnectionistGradient(rushlight.autograd.Function):
-    """The gradient of the losses, a function of its own so that asking for its derivative is an error, not a zero."""
+class _ConnectionistSlope(Operation):
+    """The derivative of the losses, a function of its own so that asking for its derivative is an error, not a zero."""
 
     @staticmethod
     def forward(
-        ctx: Any, log_probs: Tensor, grad: Tensor, trellis: _Trellis, alpha: _Reals, loss: _Reals, zero_infinity: bool
+        ctx: Any, log_probs: Tensor, trellis: _Trellis, alpha: _Reals, loss: _Reals, zero_infinity: bool
     ) -> Tensor:
         impossible = np.isposinf(loss)
         with np.errstate(invalid="ignore"):  # inf - inf where a sample is impossible
@@ -241,7 +237,7 @@ class _ConnectionistGradient(rushlight.autograd.Function):
         # the posterior of each class: the occupation of the states that stand for it
         cell = (np.arange(time)[:, None, None] * batch + np.arange(batch)[:, None]) * classes + trellis.states
         posterior = np.bincount(cell.ravel(), occupied.ravel(), time * batch * classes)
-        result = (np.exp(_numbers(log_probs)) - posterior.reshape(log_probs.shape)) * _numbers(grad)[:, None]
+        result = np.exp(_numbers(log_probs)) - posterior.reshape(log_probs.shape)
         result[:, impossible] = 0.0 if zero_infinity else np.nan
         result[np.arange(time)[:, None] >= trellis.steps] = 0.0
         return rushlight.from_numpy(result).to(log_probs.dtype)

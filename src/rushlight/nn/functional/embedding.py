@@ -10,6 +10,8 @@ import numpy.typing as npt
 import rushlight
 from rushlight import Tensor
 
+from ...operators.operation import reading
+
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 
 _Integers = npt.NDArray[np.int64]
@@ -62,6 +64,7 @@ def _renormalize(weight: Tensor, indices: Tensor, max_norm: float, norm_type: fl
         weight.index_copy_(0, used.to(rushlight.int64), rows * scale)
 
 
+@reading("input", "offsets")
 def embedding_bag(
     input: Tensor,
     weight: Tensor,
@@ -202,6 +205,7 @@ def _flat_bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool)
     return input, np.append(starts, length)
 
 
+@reading("rows")
 def _greatest(rows: Tensor, bag: _Integers, bags: int) -> Tensor:
     """The greatest number of each column in each bag; the first of equal ones gets the gradient."""
     values = rows.detach()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight
 from rushlight import Tensor
 
+from ...operators.operation import Operation
 from .. import _reduction
 from .loss import cross_entropy
 
@@ -134,7 +135,7 @@ def _rows_at_a_time(rows: int, classes: int, features: int, options: LinearCross
     return max(1, rows * ratio * features // max(classes, 1))
 
 
-class _RowwiseLoss(rushlight.autograd.Function):
+class _RowwiseLoss(Operation):
     """The loss of each row. The backward pass makes the logits again, in operations that can be differentiated."""
 
     @staticmethod
@@ -179,21 +180,6 @@ class _RowwiseLoss(rushlight.autograd.Function):
                 bias_part = change.sum(0)
                 bias_grad = bias_part if bias_grad is None else bias_grad + bias_part
         return rushlight.cat(rows_grad), weight_grad, bias_grad, None, None, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, rows_t: Tensor, weight_t: Tensor, bias_t: Tensor | None, *others: Any) -> Tensor:
-        rows, linear_weight, linear_bias, labels, weight = ctx.saved_tensors
-        ignored = labels == ctx.ignore_index
-        labels = labels.masked_fill(ignored, 0).unsqueeze(1)
-        parts = []
-        for part, part_t, wanted in zip(
-            rows.split(ctx.size), rows_t.split(ctx.size), labels.split(ctx.size), strict=True
-        ):
-            softmax = rushlight.softmax(_logits(part, linear_weight, linear_bias), 1)
-            slope = _logits(part, weight_t, bias_t) + part_t @ linear_weight.t()
-            parts.append((softmax * slope).sum(1) - slope.gather(1, wanted).squeeze(1))
-        tangent = rushlight.cat(parts).masked_fill(ignored, 0.0)
-        return tangent if weight is None else tangent * weight[labels].squeeze(1)
 
 
 def _logits(rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None) -> Tensor:

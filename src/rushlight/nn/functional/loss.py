@@ -361,7 +361,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError(f"var has negative entry/entries: {var}\nin gaussian_nll_loss()")
         variance: Tensor = rushlight.full_like(input, var)
-    elif rushlight.any(var < 0):
+    elif bool(rushlight.any(rushlight._C._unbatch(var)[0] < 0)):
         raise ValueError("var has negative entry/entries\nin gaussian_nll_loss()")
     else:
         variance = (var if var.shape == input.shape else _fitted_variance(input, var)).clone()
