@@ -16,7 +16,6 @@ __all__ = [
     "LinAlgError",
     "check_matrix",
     "check_square",
-    "every_sample",
     "matrices_of",
     "named",
     "numbers",
@@ -102,12 +101,6 @@ def write(out: Any, result: _Result) -> _Result:
         target.copy_(part)
     given: _Result = out
     return given
-
-
-def every_sample(a: Tensor) -> Tensor:
-    """The numbers of all samples, where vmap gave the tensor: for what is to be decided for all of them at once."""
-    value: Tensor = _C._unbatch(a)[0]
-    return value
 
 
 def regular(a: Tensor, failed: Tensor) -> Tensor:

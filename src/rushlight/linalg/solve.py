@@ -13,12 +13,11 @@ import numpy as np
 import rushlight
 from rushlight import Tensor
 
-from ..operators.operation import Operation
+from ..operators.operation import Operation, every_sample
 from .matrices import (
     LinAlgError,
     check_matrix,
     check_square,
-    every_sample,
     matrices_of,
     named,
     numbers,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar, cast
 from rushlight import _C, Tensor
 from rushlight.autograd.function import Function
 
-__all__ = ["Operation", "reading"]
+__all__ = ["Operation", "every_sample", "reading"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,6 +28,12 @@ class Operation(Function):
 
     _transposes_backward: ClassVar[bool] = True
     core_dims: ClassVar[tuple[int, ...] | None] = None
+
+
+def every_sample(a: Tensor) -> Tensor:
+    """The numbers of all samples, where vmap gave the tensor: for what is to be decided for all of them at once."""
+    value: Tensor = _C._unbatch(a)[0]
+    return value
 
 
 def reading(*names: str) -> Callable[[F], F]:

@@ -49,7 +49,7 @@ def _check_quantile(name: str, input: Tensor, q: Tensor, interpolation: str) -> 
         raise RuntimeError(
             f"{name}() interpolation must be one of {', '.join(_MODES[:-1])} or {_MODES[-1]}, but got {interpolation}"
         )
-    if not bool(((given := _C._unbatch(q)[0]) >= 0).logical_and(given <= 1).all()):
+    if not bool(_C._unbatch((q >= 0) & (q <= 1))[0].all()):  # of all samples of vmap
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
 
 

@@ -8,6 +8,7 @@ import warnings
 import rushlight
 from rushlight import Tensor
 
+from ...operators.operation import every_sample
 from .. import _reduction
 
 __all__ = [
@@ -361,7 +362,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError(f"var has negative entry/entries: {var}\nin gaussian_nll_loss()")
         variance: Tensor = rushlight.full_like(input, var)
-    elif bool(rushlight.any(rushlight._C._unbatch(var)[0] < 0)):
+    elif bool(every_sample(var < 0).any()):
         raise ValueError("var has negative entry/entries\nin gaussian_nll_loss()")
     else:
         variance = (var if var.shape == input.shape else _fitted_variance(input, var)).clone()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import rushlight
 from rushlight import Tensor
 
+from ...operators.operation import every_sample
 from .. import _reduction
 from .distance import pairwise_distance
 from .loss import _reduced
@@ -132,7 +133,7 @@ def _multi_margin_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         )
     if target.dtype != rushlight.int64:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype}\nin multi_margin_loss()")
-    if target.numel() and not bool(((target >= 0) & (target < rows.shape[1])).all()):
+    if target.numel() and not bool(every_sample((target >= 0) & (target < rows.shape[1])).all()):
         raise RuntimeError(f"target out of range: expected classes in [0, {rows.shape[1]})\nin multi_margin_loss()")
     return rows, target.reshape(-1, 1)
 
@@ -174,7 +175,7 @@ def multilabel_margin_loss(
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     labels = target.reshape(rows.shape)
     count, classes = rows.shape
-    if labels.numel() and not bool(((labels >= -1) & (labels < classes)).all()):
+    if labels.numel() and not bool(every_sample((labels >= -1) & (labels < classes)).all()):
         raise RuntimeError(
             f"argument #2 'target' is out of range: expected labels in [-1, {classes})\nin multilabel_margin_loss()"
         )

@@ -9,6 +9,7 @@ from typing import Any
 import rushlight
 from rushlight import Tensor
 
+from ...operators.operation import every_sample
 from .._sizes import _list_with_default, _ntuple, _pair, _single, _triple
 
 __all__ = [
@@ -182,11 +183,12 @@ def _unpool(
     stride = kernel_size if stride is None else spread(stride)
     size = _unpool_output_size(input, kernel_size, stride, spread(padding), output_size)
     volume = math.prod(size)
-    outside = (indices < 0) | (indices >= volume)
+    places = every_sample(indices)
+    outside = (places < 0) | (places >= volume)
     if outside.any():
         shown_size = "x".join(map(str, size if dims > 1 else (*size, 1)))
         raise RuntimeError(
-            f"Found an invalid max index: {indices[outside][0].item()} (output volumes are of size {shown_size})"
+            f"Found an invalid max index: {places[outside][0].item()} (output volumes are of size {shown_size})"
             f"\nin max_unpool{dims}d()"
         )
     outer = input.shape[: input.dim() - dims]
