@@ -1,5 +1,6 @@
 #include "kernels/nest.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace rushlight {
@@ -36,6 +37,17 @@ Nest::Nest(IntSpan shape, const std::int64_t* const* strides, const std::int64_t
     sizes[0] = 1;
     for (int k = 0; k < n; ++k) steps[0][k] = 0;
   }
+}
+
+Nest& Nest::operator=(const Nest& other) {
+  n_operands = other.n_operands;
+  ndim = other.ndim;
+  numel = other.numel;
+  for (int d = 0; d < std::max(ndim, 1); ++d) {
+    sizes[d] = other.sizes[d];
+    std::copy_n(other.steps[d], n_operands, steps[d]);
+  }
+  return *this;
 }
 
 }  // namespace rushlight

@@ -18,6 +18,9 @@ struct Nest {
   std::int64_t steps[64][max_operands];  ///< in bytes
 
   Nest() = default;
+  Nest(const Nest& other) { *this = other; }
+  /// Copies what is in use: the arrays are 13 kB, as they have room for any shape.
+  Nest& operator=(const Nest& other);
   /// strides[k]: the element strides of operand k (one per size), item[k]: its element's bytes.
   Nest(IntSpan shape, const std::int64_t* const* strides, const std::int64_t* item, int n);
 

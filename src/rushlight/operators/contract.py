@@ -1,9 +1,15 @@
-"""Contractions: ``einsum`` and ``tensordot``, as permutations around batched matrix products."""
+"""Contractions: ``einsum`` and ``tensordot``, as permutations around batched matrix products.
+
+What is to be done depends on the equation and the shapes alone. It is planned once for them, with operands that have
+labels and sizes but no numbers; a call looks its plan up and follows it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from .. import _C
 
@@ -11,49 +17,78 @@ __all__ = ["einsum", "tensordot"]
 
 Tensor = _C.Tensor
 ELLIPSIS = "..."
+Shape = tuple[int, ...]
+Steps = tuple[tuple[Callable[..., Tensor], tuple[Any, ...]], ...]
+
+
+class Product(NamedTuple):
+    """One product: what is done to the operands before it, and the operator."""
+
+    left: Steps
+    right: Steps
+    operator: Callable[[Tensor, Tensor], Tensor]
+
+
+class Plan(NamedTuple):
+    """A contraction: the products of the result so far with the next operand, and what is done at the end."""
+
+    products: tuple[Product, ...]
+    last: Steps
+
+    def follow(self, operands: Sequence[Tensor]) -> Tensor:
+        """The contraction of these operands."""
+        result = operands[0]
+        for (left, right, operator), x in zip(self.products, operands[1:], strict=True):
+            for method, args in left:
+                result = method(result, *args)
+            for method, args in right:
+                x = method(x, *args)
+            result = operator(result, x)
+        for method, args in self.last:
+            result = method(result, *args)
+        return result
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Return the sum of products over pairs of dimensions: the last ``dims`` of ``a`` with the first of ``b``, or the
-    two lists of ``dims``. RuntimeError where paired sizes differ (a size of 1 is summed over first)."""
+    two lists of ``dims``. RuntimeError where paired sizes differ (a size of 1 is broadcast)."""
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
-        left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
+        left, right = tuple(range(a.dim() - dims, a.dim())), tuple(range(dims))
     else:
-        left, right = ([d] if isinstance(d, int) else [int(i) for i in d] for d in dims)
-    if len(left) != len(right):
-        raise RuntimeError("both dimension lists should have same length")
-    left, right = [d % a.dim() for d in left], [d % b.dim() for d in right]
-    for i, j in zip(left, right, strict=True):
-        if a.shape[i] != b.shape[j]:
-            if b.shape[j] == 1:
-                a = a.sum(i, keepdim=True)
-            elif a.shape[i] == 1:
-                b = b.sum(j, keepdim=True)
-            else:
-                raise RuntimeError(
-                    f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has "
-                    f"size {b.shape[j]} in dim {j}"
-                )
-    kept_a = [i for i in range(a.dim()) if i not in left]
-    kept_b = [j for j in range(b.dim()) if j not in right]
-    rows, inner = [a.shape[i] for i in kept_a], [a.shape[i] for i in left]
-    cols = [b.shape[j] for j in kept_b]
-    product = a.permute(kept_a + left).reshape(_count(rows), _count(inner)) @ b.permute(right + kept_b).reshape(
-        _count(inner), _count(cols)
-    )
-    result = product.reshape(rows + cols)
+        left, right = [(d,) if isinstance(d, int) else tuple([int(i) for i in d]) for d in dims]
+    result = _pairs_plan(a.shape, b.shape, left, right).follow((a, b))
     return result if out is None else out.copy_(result)
 
 
-def _count(sizes: Sequence[int]) -> int:
-    n = 1
-    for size in sizes:
-        n *= size
-    return n
+@functools.lru_cache(maxsize=512)
+def _pairs_plan(a: Shape, b: Shape, left: Shape, right: Shape) -> Plan:
+    if len(left) != len(right):
+        raise RuntimeError("both dimension lists should have same length")
+    first, second = [f"a{i}" for i in range(len(a))], [f"b{j}" for j in range(len(b))]
+    for i, j in zip(left, right, strict=True):
+        i, j = _wrapped(i, len(a)), _wrapped(j, len(b))
+        if a[i] != b[j] and 1 not in (a[i], b[j]):
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a[i]} in dim {i} and second has "
+                f"size {b[j]} in dim {j}"
+            )
+        if not first[i].startswith("a") or not second[j].startswith("b"):
+            raise RuntimeError(
+                f"dim {i if not first[i].startswith('a') else j} appears multiple times in the list of dims"
+            )
+        first[i] = second[j] = f"both{i}"
+    kept = [label for label in first + second if not label.startswith("both")]
+    return _planned([first, second], kept, (a, b))
+
+
+def _wrapped(dim: int, rank: int) -> int:
+    if not -rank <= dim < rank:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+    return dim % rank
 
 
 def einsum(*args: Any) -> Tensor:
@@ -64,19 +99,19 @@ def einsum(*args: Any) -> Tensor:
     order. Also ``einsum(a, [0, 1], b, [1, 2], [0, 2])``. RuntimeError for equations that do not fit the operands.
     """
     equation, operands = _read(args)
-    inputs, output = _parse(equation, operands)
-    sizes: dict[str, int] = {}
-    arranged = [_diagonals(x, labels, sizes) for x, labels in zip(operands, inputs, strict=True)]
-    labels_left = [labels for _x, labels in arranged]
-    result, labels = arranged[0]
-    for n in range(1, len(arranged)):
-        needed = set(output).union(*labels_left[n + 1 :])
-        result, labels = _multiply((result, labels), arranged[n], needed)
-    gone = [i for i, label in enumerate(labels) if label not in output]
-    if gone:
-        result = result.sum(gone)
-        labels = [label for label in labels if label in output]
-    return result.permute([labels.index(label) for label in output])
+    try:
+        shapes = [x.shape for x in operands]
+    except AttributeError:
+        wrong = next(i for i, x in enumerate(operands) if not isinstance(x, Tensor))
+        raise TypeError(
+            f"einsum(): expected Tensor as operand {wrong}, but got {type(operands[wrong]).__name__}"
+        ) from None
+    return _equation_plan(equation, *shapes).follow(operands)
+
+
+@functools.lru_cache(maxsize=512)
+def _equation_plan(equation: str, *shapes: Shape) -> Plan:
+    return _planned(*_parse(equation.replace(" ", ""), [len(shape) for shape in shapes]), shapes)
 
 
 def _read(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
@@ -88,7 +123,7 @@ def _read(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
         operands = list(args[1]) if len(args) == 2 and isinstance(args[1], tuple | list) else list(args[1:])
         if not operands:
             raise RuntimeError("einsum(): must provide at least one operand")
-        return args[0].replace(" ", ""), operands
+        return args[0], operands
 
     def letters(subscripts: Sequence[Any]) -> str:
         return "".join([ELLIPSIS if s is Ellipsis else _letter(s) for s in subscripts])
@@ -106,27 +141,27 @@ def _letter(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else chr(ord("a") + number - 26)
 
 
-def _parse(equation: str, operands: list[Tensor]) -> tuple[list[list[str]], list[str]]:
+def _parse(equation: str, ranks: list[int]) -> tuple[list[list[str]], list[str]]:
     """The labels of each operand's dimensions and of the result's; an ellipsis becomes labels "0", "1", ... from the right."""
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
-    if len(terms) != len(operands):
+    if len(terms) != len(ranks):
         raise RuntimeError(
-            f"einsum(): {'fewer' if len(terms) > len(operands) else 'more'} operands were provided than specified in the equation"
+            f"einsum(): {'fewer' if len(terms) > len(ranks) else 'more'} operands were provided than specified in the equation"
         )
     inputs, widest = [], 0
-    for n, (term, x) in enumerate(zip(terms, operands, strict=True)):
+    for n, (term, rank) in enumerate(zip(terms, ranks, strict=True)):
         before, dots, after = term.partition(ELLIPSIS)
         for c in before + after:
             if not c.isascii() or not c.isalpha():
                 raise RuntimeError(
                     f"einsum(): invalid subscript given at index {term.index(c)} in the equation string, subscripts must be in [a-zA-Z]"
                 )
-        hidden = x.dim() - len(before) - len(after)
+        hidden = rank - len(before) - len(after)
         if hidden < 0 or (hidden and not dots):
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({len(before) + len(after)}) does not match the "
-                f"number of dimensions ({x.dim()}) for operand {n} and no ellipsis was given"
+                f"number of dimensions ({rank}) for operand {n} and no ellipsis was given"
             )
         widest = max(widest, hidden)
         inputs.append([*before, *[str(hidden - 1 - i) for i in range(hidden)], *after])
@@ -147,68 +182,109 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[list[str]], list
     return inputs, output
 
 
-def _diagonals(x: Tensor, labels: list[str], sizes: dict[str, int]) -> tuple[Tensor, list[str]]:
-    """The operand with one dimension for each label."""
-    labels = list(labels)
-    for i in range(len(labels) - 1, -1, -1):
-        first = labels.index(labels[i])
-        if first != i:
-            if x.shape[first] != x.shape[i]:
+class _Arranged:
+    """An operand of a plan: the labels and sizes of its dimensions, and the steps that lead there."""
+
+    def __init__(self, labels: list[str], sizes: Sequence[int]) -> None:
+        self.labels, self.sizes = list(labels), list(sizes)
+        self.steps: list[tuple[Callable[..., Tensor], tuple[Any, ...]]] = []
+
+    def size(self, label: str) -> int:
+        return self.sizes[self.labels.index(label)]
+
+    def take_diagonals(self) -> None:
+        """Leave one dimension for each label."""
+        for i in range(len(self.labels) - 1, -1, -1):
+            first = self.labels.index(self.labels[i])
+            if first == i:
+                continue
+            if self.sizes[first] != self.sizes[i]:
                 raise RuntimeError(
-                    f"einsum(): subscript {labels[i]} is repeated for operand but the sizes don't match, {x.shape[i]} != {x.shape[first]}"
+                    f"einsum(): subscript {self.labels[i]} is repeated for operand but the sizes don't match, "
+                    f"{self.sizes[i]} != {self.sizes[first]}"
                 )
-            x = x.diagonal(0, first, i).movedim(-1, first)
-            del labels[i]
-    for label, size in zip(labels, x.shape, strict=True):
-        known = sizes.setdefault(label, size)
-        if known == 1:
-            sizes[label] = size
-        elif size not in (1, known):
-            raise RuntimeError(
-                f"einsum(): operands do not broadcast with remapped shapes: subscript {label} has sizes {known} and {size}"
-            )
-    return x, labels
+            self.steps.append((Tensor.diagonal, (0, first, i)))
+            self.steps.append((Tensor.movedim, (-1, first)))
+            del self.labels[i], self.sizes[i]
+
+    def sum_alone(self, needed: set[str]) -> None:
+        """Sum over the labels that nothing needs."""
+        gone = [i for i, label in enumerate(self.labels) if label not in needed]
+        if gone:
+            self.steps.append((Tensor.sum, (gone,)))
+            self.sizes = [n for i, n in enumerate(self.sizes) if i not in gone]
+            self.labels = [label for label in self.labels if label in needed]
+
+    def expand(self, label: str, size: int) -> None:
+        """Repeat a dimension of size 1."""
+        if self.size(label) != size:
+            self.sizes[self.labels.index(label)] = size
+            self.steps.append((Tensor.expand, (list(self.sizes),)))
+
+    def permute(self, labels: list[str]) -> None:
+        """Bring the dimensions in this order."""
+        order = [self.labels.index(label) for label in labels]
+        if order != sorted(order):
+            self.steps.append((Tensor.permute, (order,)))
+        self.labels, self.sizes = list(labels), [self.sizes[i] for i in order]
+
+    def reshape(self, sizes: list[int]) -> None:
+        """Give the numbers another shape; the labels name nothing until they are set again."""
+        if sizes != self.sizes:
+            self.steps.append((Tensor.reshape, (sizes,)))
+        self.sizes = list(sizes)
 
 
-def _multiply(
-    left: tuple[Tensor, list[str]], right: tuple[Tensor, list[str]], needed: set[str]
-) -> tuple[Tensor, list[str]]:
-    """The product of two operands, summed over the labels that nothing needs afterwards."""
-    (a, la), (b, lb) = left, right
-    a, la = _sum_alone(a, la, {*lb, *needed})
-    b, lb = _sum_alone(b, lb, {*la, *needed})
-    shared = [label for label in la if label in lb]
-    # a size of 1 beside a greater one is broadcast, which a matrix product does not do: such labels count as one-sided
-    summed = [s for s in shared if s not in needed]
-    a, b = _match(a, la, b, lb, summed)
-    batch = [s for s in shared if s in needed]
-    only_a = [label for label in la if label not in shared]
-    only_b = [label for label in lb if label not in shared]
-    sizes_a, sizes_b = dict(zip(la, a.shape, strict=True)), dict(zip(lb, b.shape, strict=True))
-    lead = [max(sizes_a[s], sizes_b[s]) if 0 not in (sizes_a[s], sizes_b[s]) else 0 for s in batch]
-    inner = _count([sizes_a[s] for s in summed])
-    x = a.permute([la.index(s) for s in batch + only_a + summed])
-    y = b.permute([lb.index(s) for s in batch + summed + only_b])
-    x = x.reshape([sizes_a[s] for s in batch] + [_count([sizes_a[s] for s in only_a]), inner])
-    y = y.reshape([sizes_b[s] for s in batch] + [inner, _count([sizes_b[s] for s in only_b])])
-    product = x * y.transpose(-2, -1) if not summed and not only_a and not only_b else x @ y
-    shape = lead + [sizes_a[s] for s in only_a] + [sizes_b[s] for s in only_b]
-    return product.reshape(shape), batch + only_a + only_b
+def _planned(inputs: list[list[str]], output: list[str], shapes: Sequence[Shape]) -> Plan:
+    """The plan for operands with these labels and shapes."""
+    arranged = [_Arranged(labels, shape) for labels, shape in zip(inputs, shapes, strict=True)]
+    known: dict[str, int] = {}
+    for x in arranged:
+        x.take_diagonals()
+        for label, size in zip(x.labels, x.sizes, strict=True):
+            if known.setdefault(label, size) == 1:
+                known[label] = size
+            elif size not in (1, known[label]):
+                raise RuntimeError(
+                    f"einsum(): operands do not broadcast with remapped shapes: subscript {label} has sizes "
+                    f"{known[label]} and {size}"
+                )
+    result, products = arranged[0], []
+    for n in range(1, len(arranged)):
+        needed = set(output).union(*[x.labels for x in arranged[n + 1 :]])
+        product, result = _product(result, arranged[n], needed)
+        products.append(product)
+    result.sum_alone(set(output))
+    result.permute(output)
+    return Plan(tuple(products), tuple(result.steps))
 
 
-def _sum_alone(x: Tensor, labels: list[str], needed: set[str]) -> tuple[Tensor, list[str]]:
-    gone = [i for i, label in enumerate(labels) if label not in needed]
-    if not gone:
-        return x, labels
-    return x.sum(gone), [label for label in labels if label in needed]
-
-
-def _match(a: Tensor, la: list[str], b: Tensor, lb: list[str], summed: list[str]) -> tuple[Tensor, Tensor]:
-    """Operands whose summed dimensions have equal sizes: one of size 1 is expanded."""
-    for label in summed:
-        i, j = la.index(label), lb.index(label)
-        if a.shape[i] != b.shape[j]:
-            size = max(a.shape[i], b.shape[j])
-            a = a.expand([size if k == i else n for k, n in enumerate(a.shape)])
-            b = b.expand([size if k == j else n for k, n in enumerate(b.shape)])
-    return a, b
+def _product(a: _Arranged, b: _Arranged, needed: set[str]) -> tuple[Product, _Arranged]:
+    """The product of two operands, summed over the labels that nothing needs afterwards, and what it gives."""
+    a.sum_alone({*b.labels, *needed})
+    b.sum_alone({*a.labels, *needed})
+    shared = [label for label in a.labels if label in b.labels]
+    summed = [label for label in shared if label not in needed]
+    for label in summed:  # a matrix product does not broadcast what it sums over
+        a.expand(label, b.size(label)) if a.size(label) == 1 else b.expand(label, a.size(label))
+    batch = [label for label in shared if label in needed]
+    only_a = [label for label in a.labels if label not in shared]
+    only_b = [label for label in b.labels if label not in shared]
+    a.permute(batch + only_a + summed)
+    b.permute(batch + summed + only_b)
+    lead = len(batch)
+    batches = [m if n == 1 else n for m, n in zip(a.sizes[:lead], b.sizes[:lead], strict=True)]
+    rows, columns = a.sizes[lead : lead + len(only_a)], b.sizes[lead + len(summed) :]
+    inner = math.prod(b.sizes[lead : lead + len(summed)])
+    if summed:
+        # without a batch, a matrix product takes a vector where nothing else is left of an operand
+        a.reshape(a.sizes[:lead] + ([math.prod(rows)] if lead or only_a else []) + [inner])
+        b.reshape(b.sizes[:lead] + [inner] + ([math.prod(columns)] if lead or only_b else []))
+    else:
+        a.reshape(a.sizes + [1] * len(columns))
+        b.reshape(b.sizes[:lead] + [1] * len(rows) + columns)
+    product = Product(tuple(a.steps), tuple(b.steps), Tensor.matmul if summed else Tensor.mul)
+    given = batches + ([math.prod(rows)] if lead or only_a else []) + ([math.prod(columns)] if lead or only_b else [])
+    result = _Arranged(batch + only_a + only_b, given if summed else batches + rows + columns)
+    result.reshape(batches + rows + columns)
+    return product, result
