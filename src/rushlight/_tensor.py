@@ -202,6 +202,12 @@ def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return _C.where(condition, self, other)
 
 
+@_method
+def chalf(self: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Complex numbers of half precision: there are none (NotImplementedError)."""
+    raise NotImplementedError("rushlight has no complex numbers of half precision (torch.complex32)")
+
+
 @_property
 def mH(self: Tensor) -> Tensor:
     """Matrices transposed and conjugated."""

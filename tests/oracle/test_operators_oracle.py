@@ -94,6 +94,9 @@ KNOWN = {
     ),
     **dict.fromkeys(("log_softmax", "softmax"), "integers are refused even where there is nothing to compute"),
     **dict.fromkeys(("copysign", "signbit"), "the sign of a NaN that became bfloat16"),
+    **dict.fromkeys(
+        ("amax", "amin", "cummax", "cummin"), "complex numbers are refused even where there is nothing to compare"
+    ),
     "_unique2": "takes a dimension, which PyTorch gives to unique_dim",
     "avg_pool3d": "half types are taken",
     "pixel_unshuffle": "PyTorch gives an empty tensor back in its old shape",

@@ -1,6 +1,7 @@
 // The strided loops of complex numbers, compiled once per instruction set.
 #include <cmath>
 
+#include "kernels/log_add_exp.h"
 #include "kernels/loop_form.h"
 
 namespace rushlight::RUSHLIGHT_ISA {
@@ -82,6 +83,12 @@ struct Power {
     return std::pow(a, b);
   }
 };
+struct LogAddExp {
+  template <class R>
+  static Complex<R> f(Complex<R> a, Complex<R> b) {
+    return log_add_exp(a, b);
+  }
+};
 struct Sgn {
   template <class R>
   static Complex<R> f(Complex<R> a) {
@@ -147,6 +154,7 @@ void add_complex_loops(Adder add) {
   binary_loops<Mul, RUSHLIGHT_COMPLEX>(add, "mul");
   binary_loops<Div, RUSHLIGHT_COMPLEX>(add, "true_divide");
   binary_loops<Power, RUSHLIGHT_COMPLEX>(add, "power");
+  binary_loops<LogAddExp, RUSHLIGHT_COMPLEX>(add, "logaddexp");
   unary_loops<Neg, RUSHLIGHT_COMPLEX>(add, "neg");
   unary_loops<Conjugate, RUSHLIGHT_COMPLEX>(add, "conj");
   unary_loops<RealPart, RUSHLIGHT_COMPLEX>(add, "real_part");

@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/log_add_exp.h"
 #include "kernels/order.h"
 
 namespace rushlight {
@@ -131,14 +132,6 @@ void scan_extremes(Lines<const T> in, Lines<T> values, Lines<std::int64_t> indic
   }
 }
 
-template <class A>
-A log_add_exp(A x, A y) {
-  const A low = x < y ? x : y, high = x < y ? y : x;
-  if (is_nan(x) || is_nan(y)) return x + y;
-  if (low == high && !std::isfinite(low)) return x;
-  return high + std::log1p(std::exp(low - high));
-}
-
 }  // namespace
 
 template <class T>
@@ -166,7 +159,7 @@ void cummin_lines(Lines<const T> in, Lines<T> values, Lines<std::int64_t> indice
 template <class T>
 void logcumsumexp_lines(Lines<const T> in, Lines<T> out, std::int64_t n, std::int64_t count) {
   using A = accumulator<T>;
-  scan_values(in, out, n, count, -std::numeric_limits<A>::infinity(), [](A a, A b) { return log_add_exp(b, a); });
+  scan_values(in, out, n, count, A(-HUGE_VAL), [](A a, A b) { return log_add_exp(b, a); });
 }
 
 // clang-format off
@@ -188,6 +181,8 @@ INSTANTIATE_EXTREME(bool)
 FOR_INTEGRAL(INSTANTIATE_EXTREME)
 FOR_FLOATING(INSTANTIATE_EXTREME)
 FOR_FLOATING(INSTANTIATE_LOG)
+INSTANTIATE_LOG(std::complex<float>)
+INSTANTIATE_LOG(std::complex<double>)
 // clang-format on
 
 }  // namespace rushlight

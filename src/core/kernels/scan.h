@@ -35,7 +35,7 @@ template <class T>
 void cummin_lines(Lines<const T> in, Lines<T> values, Lines<std::int64_t> indices, std::int64_t n, std::int64_t count);
 
 /// out[i] = log(exp(in[0]) + ... + exp(in[i])), each step x, y -> max + log1p(exp(min - max)), and x if both are the
-/// same infinity. T: Half, BFloat16, float, double.
+/// same infinity. T: every differentiable type (log_add_exp.h).
 template <class T>
 void logcumsumexp_lines(Lines<const T> in, Lines<T> out, std::int64_t n, std::int64_t count);
 

@@ -124,6 +124,19 @@ Choice nan_to_num(const Tensor& t, std::optional<double> nan, std::optional<doub
   return {&op, {t, Scalar(nan.value_or(0.0)), Scalar(posinf.value_or(largest)), Scalar(neginf.value_or(-largest))}};
 }
 
+/// Of complex numbers, the same of each part.
+TensorRef nan_to_num_op(const Tensor& t, std::optional<double> nan, std::optional<double> posinf,
+                        std::optional<double> neginf) {
+  if (is_complex(t.dtype)) return view_as_complex(*nan_to_num_op(*view_as_real(t), nan, posinf, neginf));
+  return Forms<&nan_to_num>::plain(t, nan, posinf, neginf);
+}
+TensorRef nan_to_num_(Tensor& t, std::optional<double> nan, std::optional<double> posinf,
+                      std::optional<double> neginf) {
+  TensorRef numbers = as_real_numbers(t);
+  Forms<&nan_to_num>::inplace(*numbers, nan, posinf, neginf);
+  return TensorRef(&t);
+}
+
 // ---- near equality
 
 TensorRef isclose(const Tensor& t, const Tensor& other, double rtol, double atol, bool equal_nan) {
@@ -215,9 +228,9 @@ const Define functions[] = {
     {"logit(Tensor self, float? eps=None)", plain<&logit>, Both | Out,
      "log(x / (1 - x)), of x clamped to [eps, 1 - eps] where eps is given."},
     {"logit_(Tensor self, float? eps=None)", inplace<&logit>, Both},
-    {"nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", plain<&nan_to_num>, Both | Out,
+    {"nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", &nan_to_num_op, Both | Out,
      "NaN becomes 0 and infinities the type's bounds, or what is given."},
-    {"nan_to_num_(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", inplace<&nan_to_num>, Both},
+    {"nan_to_num_(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", &nan_to_num_, Both},
     {"round(Tensor self)", plain<&round_whole>, Both | Out,
      "The nearest integer, the even one of two; with decimals, the nearest multiple of 10**-decimals."},
     {"round(Tensor self, *, int decimals)", plain<&round_decimals>, Both | Out},

@@ -59,7 +59,7 @@ TensorRef cov(const Tensor& t, std::int64_t correction, const Tensor* fweights, 
   }
   TensorRef centre = weights ? div(sum(*mul(x, weights), Dims{1}, true), sum(*weights, {})) : mean(*x, Dims{1}, true);
   TensorRef centred = sub(x, centre), weighted = weights ? mul(centred, weights) : centred;
-  TensorRef product = div(mm(*centred, *transpose(*cast(*weighted, centred->dtype), 0, 1)), norm);
+  TensorRef product = div(mm(*centred, *adjoint(*cast(*weighted, centred->dtype))), norm);
   return x->size(0) == 1 ? reshape(*product, {}) : product;
 }
 
@@ -68,9 +68,13 @@ TensorRef corrcoef(const Tensor& t) {
         " dimensions");
   TensorRef c = cov(t, 1, nullptr, nullptr);
   if (c->ndim == 0) return div(c, c);
-  TensorRef deviation = square_root(diagonal(*c, 0, 0, 1));
+  TensorRef deviation = square_root(real_part(*diagonal(*c, 0, 0, 1)));
   TensorRef r = div(div(c, unsqueeze(*deviation, 1)), unsqueeze(*deviation, 0));
-  return maximum(Operand(minimum(r, full({}, Scalar(1.0), r->dtype))), full({}, Scalar(-1.0), r->dtype));
+  auto within_one = [](const TensorRef& x) {
+    return maximum(Operand(minimum(x, full({}, Scalar(1.0), x->dtype))), full({}, Scalar(-1.0), x->dtype));
+  };
+  if (!is_complex(r->dtype)) return within_one(r);
+  return complex_of_parts(*within_one(real_part(*r)), *within_one(imaginary_part(*r)));
 }
 
 /// The elements of a dimension of size 3, moved back by n places.

@@ -50,6 +50,7 @@ Pair chosen(FoldKind kind, const char* node, const Tensor& t, std::int64_t dim_,
   int dim = wrap_dim(dim_, t.ndim);
   std::int64_t dims[] = {dim};
   Reduced r(t, dims);
+  check(!is_complex(t.dtype), operation, "(): does not support complex input");
   r.refuse_empty(t, dims, operation);
   TensorRef values = extreme(kind, t, r, keepdim, operation);
   Pair out{values, places(t, dim, *values)};
@@ -63,6 +64,7 @@ Pair chosen(FoldKind kind, const char* node, const Tensor& t, std::int64_t dim_,
 
 TensorRef place(FoldKind kind, const Tensor& t, std::optional<std::int64_t> dim_, bool keepdim, const char* operation) {
   check(t.dtype != DType::Bool, operation, "(): does not support bool input");
+  check(!is_complex(t.dtype), operation, "(): does not support complex input");
   check_index(t.numel || dim_, operation, "(): Expected reduction dim to be specified for input.numel() == 0.");
   TensorRef flat(const_cast<Tensor*>(&t));
   if (!dim_) {

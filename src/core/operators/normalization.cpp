@@ -163,6 +163,15 @@ TensorRef rms_norm(const Tensor& input, IntSpan shape, const Tensor* weight, std
     TensorRef plain = rms_norm(input, shape, nullptr, given);
     return cast(*mul(plain, *weight), input.dtype);
   }
+  if (is_complex(input.dtype)) {
+    Dims last;
+    for (int i = input.ndim - int(shape.size()); i < input.ndim; ++i) last.push_back(i);
+    static PointwiseOp& inverse_root = pointwise_op("rsqrt");
+    TensorRef scale =
+        pointwise(inverse_root, {Operand(add(*mean(*square(input), last, true), *scalar_tensor(eps, input.dtype)))});
+    TensorRef out = mul(input, scale);
+    return weight ? mul(out, *weight) : out;
+  }
   if (!is_half(input.dtype)) return rows_normalized("FusedRmsNormBackward0", input, shape, weight, nullptr, eps, false);
   TensorRef w = widened(weight);
   return cast(*rms_norm(*cast(input, DType::Float32), shape, w.get(), eps), input.dtype);

@@ -89,7 +89,7 @@ Kernel& forward_kernel(PointwiseOp& op, const DType* in, DType compute, DType ou
 
 [[noreturn]] void refuse(const PointwiseOp& op, DType d) {
   const std::string& text = op.refusals[category(d)];
-  check(text.empty(), text);
+  if (!text.empty()) fail(is_complex(d) ? ErrorKind::NotImplemented : ErrorKind::Runtime, text);
   fail(ErrorKind::NotImplemented, '"', op.name, "\" not implemented for '", info(d).scalar_name, "'");
 }
 

@@ -119,7 +119,7 @@ TensorRef product(const char* node, const Tensor& x, const Reduced& r, bool keep
   return record(node, total(FoldKind::Prod, x, r, keepdim, x.dtype, "prod"), {&x}, {save_in(x, 0)},
                 [kept = r.kept_sizes, lines = Dims(lines), dim](Vjp& v) {
                   TensorRef t = v.saved(0), g = restored(*v.grad(), kept);
-                  if (t->numel == 0) return v.set(0, zeros_like(*t));
+                  if (t->numel == 0) return v.set(0, mul(g, t));
                   if (t->ndim == 0) return v.set(0, g);
                   TensorRef x = reshape(*t, lines),
                             others = mul(exclusive_products(*x, dim, false), exclusive_products(*x, dim, true));

@@ -68,12 +68,11 @@ TensorRef running_sum(const Tensor& t, int dim, bool reverse) {
                 [dim, reverse](Vjp& v) { v.set(0, running_sum(*v.grad(), dim, !reverse)); });
 }
 
+constexpr auto differentiable = []<class T>() { return is_differentiable(dtype_of<T>); };
+
 /// s(k) = g(k) + a(k) s(k - 1), or from the end s(k) = g(k) + a(k) s(k + 1); halves in float.
 TensorRef recurrence(const Tensor& g, const Tensor& a, int dim, bool reverse) {
   TensorRef out = empty(g.sizes(), g.dtype), coefficients = packed(a);
-  constexpr auto differentiable = []<class T>() {
-    return is_half_type<T> || std::is_floating_point_v<T> || is_complex_type<T>;
-  };
   visit_only<differentiable>(g.dtype, "recurrence", [&]<class T>() {
     using Wide = std::conditional_t<is_half_type<T>, float, T>;
     auto* base = coefficients->read_as<T>();
@@ -110,7 +109,7 @@ TensorRef running_product(const Tensor& t, int dim, bool reverse) {
 TensorRef logcumsumexp(const Tensor& t, std::int64_t dim_) {
   int dim = wrap_dim(dim_, t.ndim);
   TensorRef out = empty(t.sizes(), t.dtype);
-  visit_floating(t.dtype, "logcumsumexp", [&]<class T>() {
+  visit_only<differentiable>(t.dtype, "logcumsumexp", [&]<class T>() {
     scan_lines<T>(t, *out, dim, false, [](auto in, auto to, std::int64_t n, std::int64_t count) {
       logcumsumexp_lines<T>(in, to, n, count);
     });
@@ -119,7 +118,7 @@ TensorRef logcumsumexp(const Tensor& t, std::int64_t dim_) {
     TensorRef x = v.saved(0), y = v.saved(1);
     if (trivial(*x)) return v.set(0, v.grad());
     TensorRef decay = exponential(sub(y, shifted(*y, dim, false, 0)));  // never over 1: y rises
-    v.set(0, mul(exponential(sub(x, y)), recurrence(*v.grad(), *decay, dim, true)));
+    v.set(0, mul(conjugate(*exponential(sub(x, y))), recurrence(*v.grad(), *conjugate(*decay), dim, true)));
   });
 }
 

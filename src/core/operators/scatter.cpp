@@ -445,6 +445,8 @@ TensorRef index_reduce_to(Target target, std::int64_t dim_, const Tensor& index,
                           const std::string& reduce, bool include_self) {
   check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
         "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
+  if (is_complex(target.self.dtype))
+    fail(ErrorKind::NotImplemented, "\"index_reduce\" not implemented for '", info(target.self.dtype).scalar_name, "'");
   int dim = wrap_dim(dim_, target.self.ndim);
   check_index(index.ndim <= 1, "index_reduce(): Index is supposed to be a vector, but got dim: ", int(index.ndim),
               " with type: ", info(index.dtype).scalar_name, " and size: ", to_string(index.sizes()));

@@ -1,5 +1,7 @@
 #include "operators/softmax.h"
 
+#include <cmath>
+
 #include "kernels/softmax.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
@@ -72,12 +74,18 @@ TensorRef log_softmax(const Tensor& t, std::int64_t dim, std::optional<DType> dt
   return along(SoftmaxKind::LogSoftmax, "LogSoftmaxBackward0", t, dim, dtype);
 }
 
-TensorRef logsumexp(const Tensor& t, IntSpan dims, bool keepdim) {
-  TensorRef x = category(t.dtype) < 2 ? cast(t, default_dtype) : TensorRef(const_cast<Tensor*>(&t));
-  if (is_complex(x->dtype))
-    fail(ErrorKind::NotImplemented, "\"logsumexp\" not implemented for '", info(x->dtype).scalar_name, "'");
-  Reduced r(*x, dims);
-  TensorRef in = softmax_operand(*x), out = empty(r.shape(keepdim), in->dtype);
+namespace {
+/// Scaled by the largest real part; without history.
+TensorRef complex_logsumexp(const Tensor& x, const Reduced& r, bool keepdim) {
+  GradScope off(false);
+  if (!x.numel) return full(r.shape(keepdim), Scalar(-HUGE_VAL), x.dtype);
+  TensorRef largest = folded(FoldKind::Max, *real_part(x), r, true, "logsumexp");
+  largest = where(eq(absolute(largest), Scalar(HUGE_VAL)), Scalar(0.0), largest);
+  TensorRef out = add(*logarithm(sum(*exponential(sub(x, largest)), r.dims, true)), *largest);
+  return keepdim ? out : view(*out, r.sizes);
+}
+TensorRef real_logsumexp(const Tensor& x, const Reduced& r, bool keepdim) {
+  TensorRef in = softmax_operand(x), out = empty(r.shape(keepdim), in->dtype);
   Block b = r.dims.size() == 1 ? block_of(*in, int(r.dims[0])) : Block{out->numel, r.count, 1};
   if (r.dims.size() > 1) in = lines_last(*in, r);
   if (out->numel) {
@@ -85,10 +93,17 @@ TensorRef logsumexp(const Tensor& t, IntSpan dims, bool keepdim) {
     softmax_normalisers(in->dtype, b, in->read(), largest->write(), out->write(), true);
     add_numbers(*out, *largest);
   }
-  out = finished(out, x->dtype);
+  return finished(out, x.dtype);
+}
+}  // namespace
+
+TensorRef logsumexp(const Tensor& t, IntSpan dims, bool keepdim) {
+  TensorRef x = category(t.dtype) < 2 ? cast(t, default_dtype) : TensorRef(const_cast<Tensor*>(&t));
+  Reduced r(*x, dims);
+  TensorRef out = is_complex(x->dtype) ? complex_logsumexp(*x, r, keepdim) : real_logsumexp(*x, r, keepdim);
   return record("LogsumexpBackward0", out, {x.get()}, {save_in(*x, 0), save_out(out)}, [kept = r.kept_sizes](Vjp& v) {
     TensorRef weight = exponential(sub(v.saved(0), restored(*v.saved(1), kept)));
-    v.set(0, mul(restored(*v.grad(), kept), weight));
+    v.set(0, mul(restored(*v.grad(), kept), conjugate(*weight)));
   });
 }
 

@@ -52,6 +52,7 @@ struct Found {
 Pair sorted(const char* node, const Tensor& t, std::int64_t dim_, bool descending) {
   int dim = wrap_dim(dim_, t.ndim);
   std::int64_t n = along(t, dim).n;
+  check(!is_complex(t.dtype), "Sort does not support complex dtypes on CPU");
   Found found(t, dim, n);
   visit_not_complex(t.dtype, "sort", [&]<class T>() {
     found.for_lines<T>(t, dim,
@@ -65,6 +66,7 @@ Pair topk(const Tensor& t, std::int64_t k, std::int64_t dim_, bool largest, bool
   std::int64_t n = along(t, dim).n;
   check(k >= 0 && k <= n, "selected index k out of range: k is ", k, ", dimension ", dim, " has ", n, " elements");
   if (t.ndim == 0) k = 1;
+  check(!is_complex(t.dtype), "topk does not support complex dtypes on CPU");
   check(t.dtype != DType::Bool, "topk does not support bool dtypes on CPU");
   Found found(t, dim, k);
   visit_numbers(t.dtype, "topk", [&]<class T>() {

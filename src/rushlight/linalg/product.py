@@ -25,10 +25,10 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
-    """Return the sum of x y along ``dim``."""
+    """Return the sum of conj(x) y along ``dim``."""
     if x.dtype != y.dtype:
         raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but got {x.dtype} and {y.dtype}")
-    return write(out, (x * y).sum(dim))
+    return write(out, (x.conj() * y).sum(dim))
 
 
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:

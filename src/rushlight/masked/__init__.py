@@ -235,7 +235,8 @@ def _deviations(
     count = _counted(x, mask, dims)
     centre = mean(x, dims, keepdim=True, mask=mask) if dims else _filled(x, mask, 0) / count
     centred = _filled(x - centre, mask, 0)
-    squares = centred.square().sum(dims, keepdim=True) if dims else centred.square()
+    squares = centred * centred.conj() if x.is_complex() else centred.square()
+    squares = squares.sum(dims, keepdim=True) if dims else squares
     variance = squares / (count - correction).clamp_min(0)
     return _without(variance.sqrt() if root else variance, dims, keepdim)
 

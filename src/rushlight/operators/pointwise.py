@@ -49,8 +49,14 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     pointwise(_name, loop=_name, params=PAIR)
 for _name in ("logical_and", "logical_or", "logical_xor"):
     pointwise(_name, loop=_name, params=PAIR, operands="tt")
-for _name in ("isnan", "isinf", "isfinite", "signbit"):
+for _name in ("isnan", "isinf", "isfinite"):
     pointwise(_name, loop=_name, forms="function method")
+pointwise(
+    "signbit",
+    loop="signbit",
+    refuses={"c": "signbit is not implemented for complex tensors."},
+    forms="function method",
+)
 pointwise("logical_not", loop="logical_not")
 for _name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     pointwise(_name, loop=_name, params=PAIR, rule="integral", operands="ee")
@@ -71,9 +77,8 @@ NO_BOOL_OPERAND = (
     "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
 )
 SUBTRACTION = {"b": NO_BOOL_MINUS, "any bool": NO_BOOL_OPERAND}
-NO_COMPLEX_SIGN = (
-    "Unlike NumPy, torch.sign() is not intended to support complex numbers. Please use torch.sgn() instead."
-)
+NO_COMPLEX_CLAMP = "clamp is not supported for complex types"
+NO_COMPLEX_SIGN = "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."
 NO_BOOL_NEGATIVE = (
     "Negation, the `-` operator, on a bool tensor is not supported. "
     "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
@@ -168,7 +173,6 @@ pointwise(
     "round",
     loop="round",
     rule="not_bool",
-    refuses={"c": "round is not supported for complex inputs"},
     vjp=lambda g, x, y: g * 0.0,
     forms="",
 )
@@ -330,6 +334,7 @@ pointwise(
 pointwise(
     "maximum",
     loop="maximum",
+    refuses={"c": "maximum not implemented for complex tensors."},
     params=PAIR,
     operands="tt",
     vjp=(
@@ -341,6 +346,7 @@ pointwise(
 pointwise(
     "minimum",
     loop="minimum",
+    refuses={"c": "minimum not implemented for complex tensors."},
     params=PAIR,
     operands="tt",
     vjp=(
@@ -352,6 +358,7 @@ pointwise(
 pointwise(
     "fmax",
     loop="fmax",
+    refuses={"c": "fmax not implemented for complex tensors."},
     params=PAIR,
     operands="tt",
     vjp=(
@@ -363,6 +370,7 @@ pointwise(
 pointwise(
     "fmin",
     loop="fmin",
+    refuses={"c": "fmin not implemented for complex tensors."},
     params=PAIR,
     operands="tt",
     vjp=(
@@ -398,7 +406,7 @@ _BOUNDS = (*INPUT, ("min",), ("max",))
 pointwise(
     "clamp_between",
     lambda x, low, high: minimum(maximum(x, low), high),
-    refuses="b",
+    refuses={"b": "", "c": NO_COMPLEX_CLAMP},
     params=_BOUNDS,
     vjp=(
         _within,
@@ -411,22 +419,35 @@ pointwise(
 pointwise(
     "clamp_between_numbers",
     lambda x, low, high: minimum(maximum(x, low), high),
-    refuses="b",
+    refuses={"b": "", "c": NO_COMPLEX_CLAMP},
     params=_BOUNDS,
     vjp=(_within, None, None),
     node="ClampBackward1",
     forms="",
 )
 pointwise(
-    "clamp_above", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, None), node="ClampBackward1", forms=""
+    "clamp_above",
+    lambda x, low: maximum(x, low),
+    params=_LOW,
+    refuses={"c": NO_COMPLEX_CLAMP},
+    vjp=(_above, None),
+    node="ClampBackward1",
+    forms="",
 )
 pointwise(
-    "clamp_below", lambda x, high: minimum(x, high), params=_HIGH, vjp=(_below, None), node="ClampBackward1", forms=""
+    "clamp_below",
+    lambda x, high: minimum(x, high),
+    params=_HIGH,
+    refuses={"c": NO_COMPLEX_CLAMP},
+    vjp=(_below, None),
+    node="ClampBackward1",
+    forms="",
 )
 pointwise(
     "clamp_above_tensor",
     lambda x, low: maximum(x, low),
     params=_LOW,
+    refuses={"c": NO_COMPLEX_CLAMP},
     vjp=(_above, _to_low),
     node="ClampBackward0",
     forms="",
@@ -435,17 +456,25 @@ pointwise(
     "clamp_below_tensor",
     lambda x, high: minimum(x, high),
     params=_HIGH,
+    refuses={"c": NO_COMPLEX_CLAMP},
     vjp=(_below, _to_high),
     node="ClampBackward0",
     forms="",
 )
 pointwise(
-    "clamp_min", lambda x, low: maximum(x, low), params=_LOW, vjp=(_above, _to_low), node="ClampMinBackward1", forms=""
+    "clamp_min",
+    lambda x, low: maximum(x, low),
+    params=_LOW,
+    refuses={"c": NO_COMPLEX_CLAMP},
+    vjp=(_above, _to_low),
+    node="ClampMinBackward1",
+    forms="",
 )
 pointwise(
     "clamp_max",
     lambda x, high: minimum(x, high),
     params=_HIGH,
+    refuses={"c": NO_COMPLEX_CLAMP},
     vjp=(_below, _to_high),
     node="ClampMaxBackward1",
     forms="",
@@ -454,6 +483,7 @@ pointwise(
     "clamp_min_number",
     lambda x, low: maximum(x, low),
     params=_LOW,
+    refuses={"c": NO_COMPLEX_CLAMP},
     vjp=(_above, None),
     node="ClampMinBackward0",
     forms="",
@@ -462,13 +492,15 @@ pointwise(
     "clamp_max_number",
     lambda x, high: minimum(x, high),
     params=_HIGH,
+    refuses={"c": NO_COMPLEX_CLAMP},
     vjp=(_below, None),
     node="ClampMaxBackward0",
     forms="",
 )
 pointwise(
     "nan_to_num_values",
-    lambda x, nan, positive, negative: where(
+    refuses="c",
+    body=lambda x, nan, positive, negative: where(
         isnan(x), nan, where(apply("eq", x, math.inf), positive, where(apply("eq", x, -math.inf), negative, x))
     ),
     params=(*INPUT, ("nan",), ("posinf",), ("neginf",)),
@@ -608,7 +640,8 @@ pointwise(
 pointwise("nextafter", loop="nextafter", params=PAIR, operands="tt", rule="floating")
 pointwise(
     "heaviside",
-    lambda x, v: where(apply("eq", x, 0), v, x > 0),
+    refuses={"c": "heaviside is not yet implemented for complex tensors."},
+    body=lambda x, v: where(apply("eq", x, 0), v, x > 0),
     params=(("input",), ("values",)),
     operands="tt",
     vjp=(None, None),

@@ -6,6 +6,7 @@ import math
 
 from .declare import INPUT, PAIR, pointwise
 from .expression import Symbol, absolute, erf, exp, expm1, log, log1p, maximum, minimum, sigmoid, tanh, where
+from .pointwise import NO_COMPLEX_CLAMP
 
 SQRT_HALF = math.sqrt(0.5)
 
@@ -13,12 +14,12 @@ pointwise("sigmoid", lambda x: 1.0 / (1.0 + exp(-x)), rule="float", derivative=l
 pointwise(
     "relu",
     loop="relu",
-    refuses={"b": "Boolean inputs not supported for relu"},
+    refuses={"b": "Boolean inputs not supported for relu", "c": NO_COMPLEX_CLAMP},
     vjp=lambda g, x, y: where(y <= 0.0, 0.0, g),
 )
 pointwise(
     "relu6",
-    refuses={"b": "Boolean inputs not supported for hardtanh"},
+    refuses={"b": "Boolean inputs not supported for hardtanh", "c": NO_COMPLEX_CLAMP},
     body=lambda x: minimum(maximum(x, 0), 6),
     vjp=lambda g, x, y: where((x > 0.0) & (x < 6.0), g, 0.0),
     node="HardtanhBackward0",
@@ -137,7 +138,7 @@ pointwise(
     "hardtanh",
     lambda x, low, high: minimum(maximum(x, low), high),
     params=(*INPUT, ("min_val", -1.0), ("max_val", 1.0)),
-    refuses={"b": "Boolean inputs not supported for hardtanh"},
+    refuses={"b": "Boolean inputs not supported for hardtanh", "c": NO_COMPLEX_CLAMP},
     vjp=(lambda g, x, low, high, y: where((x > low) & (x < high), g, 0.0), None, None),
     forms="nn inplace",
 )
@@ -203,7 +204,7 @@ pointwise(
     "glu_halves",
     lambda a, b: a * (1.0 / (1.0 + exp(-b))),
     params=PAIR,
-    rule="floating",
+    rule="real",
     vjp=(lambda g, a, b, y: g * sigmoid(b), lambda g, a, b, y: g * (a * sigmoid(b) * (1.0 - sigmoid(b)))),
     node="GluBackward0",
     forms="",

@@ -101,6 +101,10 @@ def _log_sigmoid(x: Any) -> Any:
     return -np.logaddexp(0, -x)
 
 
+def _logaddexp(a: Any, b: Any) -> Any:
+    return np.log(np.exp(a) + np.exp(b)) if a.dtype.kind == "c" else np.logaddexp(a, b)
+
+
 def _mish(x: Any) -> Any:
     return x * np.tanh(np.logaddexp(0, x))
 
@@ -150,6 +154,7 @@ REFERENCE: dict[str, Callable[..., Any]] = {
     "lerp": lambda a, b, w: a + w * (b - a),
     "lgamma": lambda x: np.where(np.isneginf(x), np.inf, special.gammaln(x)),
     "log_sigmoid": _log_sigmoid,
+    "logaddexp": _logaddexp,
     "lt": np.less,
     "mish": _mish,
     "mul": np.multiply,

@@ -172,6 +172,8 @@ def _unpool(
             f"Input to max_unpooling{shown}d should be a {shown + 1}d or {shown + 2}d Tensor, but got a tensor with "
             f"{input.dim() + shown - dims} dimensions.\nin max_unpool{dims}d()"
         )
+    if input.is_complex():
+        raise NotImplementedError(f'"max_unpool{max(dims, 2)}d" not implemented for {input.dtype}')
     if indices.dtype != rushlight.int64:
         raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype}\nin max_unpool{dims}d()")
     if indices.shape != input.shape:
