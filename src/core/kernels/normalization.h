@@ -30,7 +30,7 @@ struct NormLoops {
   void (*columns_join)(const T* x, std::int64_t rows, std::int64_t n, std::int64_t before, T* work, double* mean,
                        double* squares);
   void (*columns_affine)(const T* x, std::int64_t rows, std::int64_t n, const T* mean, const T* scale, const T* shift,
-                         bool rectified, T* y);  ///< rectified: max(y, 0)
+                         T* y);
   void (*columns_sums)(const T* g, const T* x, std::int64_t rows, std::int64_t n, const T* mean, T* plain,
                        T* product);  ///< plain += g, product += g (x - mean)
   void (*columns_combine)(const T* g, const T* x, std::int64_t rows, std::int64_t n, const T* mean, const T* a,
@@ -58,7 +58,6 @@ struct NormChannels {
   std::int64_t samples, channels, space, groups;
   const T *x, *weight, *bias;  ///< weight and bias: one number per channel, or null
   T *mean, *rstd;              ///< one per channel, or per sample and group
-  bool rectified = false;      ///< negative results are 0
   bool keep_lock = false;      ///< another thread must not find the work half done
   bool are_columns() const { return groups == 0 && space == 1; }
 };

@@ -83,7 +83,7 @@ void normalize_columns(const NormChannels<T>& c, T* y) {
     shift[k] = c.bias ? c.bias[k] : T(0);
   }
   Tasks(c.samples, n).each(c.keep_lock, [&](std::int64_t, std::int64_t row, std::int64_t rows) {
-    f.columns_affine(c.x + row * n, rows, n, c.mean, scale, shift, c.rectified, y + row * n);
+    f.columns_affine(c.x + row * n, rows, n, c.mean, scale, shift, y + row * n);
   });
 }
 

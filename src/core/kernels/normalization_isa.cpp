@@ -155,15 +155,9 @@ void columns_join(const T* x, std::int64_t rows, std::int64_t n, std::int64_t be
 }
 template <class T>
 void columns_affine(const T* x, std::int64_t rows, std::int64_t n, const T* mean, const T* scale, const T* shift,
-                    bool rectified, T* __restrict y) {
+                    T* __restrict y) {
   for (std::int64_t r = 0; r < rows; ++r, x += n, y += n)
-    if (rectified)
-      for (std::int64_t i = 0; i < n; ++i) {
-        T v = (x[i] - mean[i]) * scale[i] + shift[i];
-        y[i] = v < T(0) ? T(0) : v;
-      }
-    else
-      for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean[i]) * scale[i] + shift[i];
+    for (std::int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean[i]) * scale[i] + shift[i];
 }
 template <class T>
 void columns_sums(const T* g, const T* x, std::int64_t rows, std::int64_t n, const T* mean, T* plain, T* product) {

@@ -347,6 +347,28 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
   return make_tensor(std::move(storage), d, like.sizes(), contiguous_strides(like.sizes()), 0);
 }
 
+bool defer_inplace(const Program& program, DType d, const Operand* in, int n, Tensor& self) {
+  Storage* s = self.storage;
+  if (s->deferred() && s->readers) s->flush_readers();  // they want the old numbers
+  if (!s->deferred() || self.offset != 0 || work_of(s)->n != self.numel) return false;
+  TensorRef next = defer(program, d, in, n, self);
+  if (!next || !s->deferred()) return false;
+  Storage* old = next->storage;  // the two exchange what they stand for
+  std::swap(s->pending, old->pending);
+  std::swap(s->layout, old->layout);
+  work_of(s)->self = s;
+  work_of(old)->self = old;
+  for (auto& input : work_of(s)->inputs) {
+    if (input.storage != s) continue;
+    --s->readers;
+    release(s);
+    retain(old);
+    ++old->readers;
+    input.storage = old;
+  }
+  return true;
+}
+
 void defer_together(const Tensor& a, const Tensor& b) {
   if (!a.storage->deferred() || !b.storage->deferred() || a.storage->layout != b.storage->layout) return;
   Deferred *one = work_of(a.storage), *other = work_of(b.storage);

@@ -21,6 +21,10 @@ constexpr std::int64_t deferral_threshold = 1 << 16;
 /// of one size (unused ones are empty). Null where it cannot be deferred.
 TensorRef defer(const Program& program, DType d, const Operand* in, int n, const Tensor& like);
 
+/// The same, in place, for a tensor that is pending itself, and one of the operands: what it was becomes a result that
+/// only the new work reads. False where the change must be made at once.
+bool defer_inplace(const Program& program, DType d, const Operand* in, int n, Tensor& self);
+
 /// Lets two pending tensors be computed in one pass, whichever is asked for first: what both stand on is computed once,
 /// and not written where only they read it.
 void defer_together(const Tensor& a, const Tensor& b);

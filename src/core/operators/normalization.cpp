@@ -214,7 +214,6 @@ NormChannels<T> channels_of(const Lying& x, std::int64_t groups, const TensorRef
           numbers<T>(bias),
           mean->write_as<T>(),
           rstd->write_as<T>(),
-          false,
           laid};
 }
 

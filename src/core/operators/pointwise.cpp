@@ -441,14 +441,19 @@ TensorRef try_laid(PointwiseOp& op, const Operand* in, const Tensor& lead, const
   for (int i = 0; i < op.n_in; ++i) tensors[i] = in[i].tensor;
   Arrangement layout = common_layout(tensors, op.n_in);
   if (!layout) return nullptr;
-  for (int i = 0; i < op.n_in; ++i)
-    if (!in[i].tensor && int(in[i].number.kind) > category(lead.dtype)) return nullptr;
   layout.item = std::uint8_t(item_size(k.outputs[0]));
   TensorRef out = empty_laid(lead.sizes(), k.outputs[0], layout);
   DType types[4] = {lead.dtype, lead.dtype, lead.dtype, lead.dtype};
   run_kernel_laid(k, op.n_in, in, types, *out);
   attach(op, in, lead.dtype, *out);
   return out;
+}
+
+/// Whether the numbers among the operands leave the type of the tensors.
+bool keeps_type(const PointwiseOp& op, const Operand* in, DType d) {
+  for (int i = 0; i < op.n_in; ++i)
+    if (!in[i].tensor && int(in[i].number.kind) > category(d)) return false;
+  return true;
 }
 
 /// The path of most calls: operands of one type, contiguous and of one shape, numbers beside them.
@@ -463,11 +468,10 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
     else if (t->dtype != lead->dtype || !same_sizes(*t, *lead))
       return nullptr;
   }
-  if (!lead || op.promoted != ~0u) return nullptr;
+  if (!lead) return nullptr;
   DType d = lead->dtype;
-  if (is_half(d)) return nullptr;
   Kernel* k = fast_kernel(op, d);
-  if (!k) return nullptr;
+  if (!k || !keeps_type(op, in, d)) return nullptr;
   if (lead->numel >= deferral_threshold && k->outputs[0] == d)
     if (TensorRef out = defer(forward_program(op), d, in, op.n_in, *lead)) {
       attach(op, in, d, *out);
@@ -484,7 +488,6 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
       address[i] = const_cast<char*>(reinterpret_cast<const char*>(t->read()));
       steps[i] = item;
     } else {
-      if (int(in[i].number.kind) > category(d)) return nullptr;
       in[i].number.store(d, numbers[i]);
       address[i] = reinterpret_cast<char*>(numbers[i]);
       steps[i] = 0;
@@ -498,11 +501,23 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
   return out;
 }
 
+/// A change in place of a pending tensor as one more step of its work, where that is possible.
+bool run_inplace_deferred(PointwiseOp& op, Tensor& self, const Operand* in) {
+  if (!self.storage->deferred() || !self.is_contiguous()) return false;
+  DType d = self.dtype;
+  Kernel* k = fast_kernel(op, d);
+  if (!k || k->outputs[0] != d || !keeps_type(op, in, d)) return false;
+  for (int i = 0; i < op.n_in; ++i)
+    if (const Tensor* t = in[i].tensor)
+      if (t->dtype != d || !same_sizes(*t, self)) return false;
+  return defer_inplace(forward_program(op), d, in, op.n_in, self);
+}
+
 /// The same for an unrecorded change in place. Operands that share memory with self are self.
 bool run_inplace_fast(PointwiseOp& op, Tensor& self, const Operand* in) {
   if (!self.is_contiguous() || in[0].tensor != &self || self.storage->layout) return false;
-  Kernel* k = is_half(self.dtype) ? nullptr : fast_kernel(op, self.dtype);
-  if (!k || k->outputs[0] != self.dtype) return false;
+  Kernel* k = fast_kernel(op, self.dtype);
+  if (!k || k->outputs[0] != self.dtype || !keeps_type(op, in, self.dtype)) return false;
   char* address[5];
   std::int64_t steps[5];
   alignas(16) std::byte numbers[4][16];
@@ -515,7 +530,6 @@ bool run_inplace_fast(PointwiseOp& op, Tensor& self, const Operand* in) {
       address[i] = const_cast<char*>(reinterpret_cast<const char*>(t->read()));
       steps[i] = item;
     } else {
-      if (int(in[i].number.kind) > category(self.dtype)) return false;
       in[i].number.store(self.dtype, numbers[i]);
       address[i] = reinterpret_cast<char*>(numbers[i]);
       steps[i] = 0;
@@ -684,7 +698,8 @@ void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const c
   if (self.has(Volatile)) [[unlikely]]
     set_history(self, nullptr);
   bool dual = modes.dual && (carries_tangent(self) || carries_tangent(op, in));
-  if (!records && !dual && run_inplace_fast(op, self, in)) return finish_inplace(self, nullptr, operation);
+  if (!records && !dual && (run_inplace_deferred(op, self, in) || run_inplace_fast(op, self, in)))
+    return finish_inplace(self, nullptr, operation);
   refuse_overlapping_write(self);
   DType compute = compute_type(op, in);
   Dims sizes = common_sizes(op, in);
@@ -720,7 +735,7 @@ void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const c
     }
     node = make_node(op, parts, compute, nullptr, self.sizes());
     // the copy stands for self: its history is self's
-    run_forward(op, parts, compute, self, false);
+    if (!run_inplace_deferred(op, self, parts)) run_forward(op, parts, compute, self, false);
     finish_inplace(self, node, operation);
     auto* p = static_cast<PointwiseNode*>(node.get());
     if (p && p->slot[op.n_in] >= 0) save_output(p, p->slot[op.n_in], &self, 0);
