@@ -40,6 +40,7 @@ Nest::Nest(IntSpan shape, const std::int64_t* const* strides, const std::int64_t
 }
 
 Nest& Nest::operator=(const Nest& other) {
+  if (this == &other) return *this;
   n_operands = other.n_operands;
   ndim = other.ndim;
   numel = other.numel;

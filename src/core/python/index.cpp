@@ -160,7 +160,8 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
   return guarded_int([&] {
     check_type(value, "Tensor does not support deleting items");
     if (batched_access(self, key, value)) [[unlikely]] {
-      Owned(checked(PyObject_CallFunctionObjArgs(batched_entry(BatchedEntry::SetItem), self, key, value, nullptr)));
+      Owned none(
+          checked(PyObject_CallFunctionObjArgs(batched_entry(BatchedEntry::SetItem), self, key, value, nullptr)));
       return;
     }
     Tensor& t = *tensor_of(self);

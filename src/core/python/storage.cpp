@@ -92,7 +92,7 @@ PyObject* move_to(PyObject* self, PyObject* o) {
       check_value(false, "a storage of ", s.size, " bytes cannot move into ", bytes, " bytes");
     }
     move_storage(&s, static_cast<std::byte*>(view->buf), view.get(), release_foreign);
-    view.release();
+    static_cast<void>(view.release());
     return Py_NewRef(self);
   });
 }
@@ -218,7 +218,7 @@ PyObject* from_buffer(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "O|p", &o, &shared)) return nullptr;
     auto view = writable_buffer(o);
     auto storage = foreign_storage(view->buf, std::size_t(view->len), view.get(), release_foreign);
-    view.release();
+    static_cast<void>(view.release());
     storage->shared = shared;
     return wrap_storage(storage.get());
   });
