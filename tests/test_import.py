@@ -57,6 +57,7 @@ PARTS = [
     "multiprocessing",
     "distributed",
     "func",
+    "fft",
     "amp",
     "cuda",
     "testing",

@@ -14,6 +14,7 @@ from . import (
     cpu as cpu,
     cuda as cuda,
     distributed as distributed,
+    fft as fft,
     func as func,
     hub as hub,
     io as io,
@@ -863,6 +864,10 @@ from rushlight.operators.histogram import (
     histogram as histogram,
     histogramdd as histogramdd,
 )
+from rushlight.operators.spectral import (
+    istft as istft,
+    stft as stft,
+)
 from rushlight.operators.window import (
     bartlett_window as bartlett_window,
     blackman_window as blackman_window,
@@ -888,6 +893,5 @@ class ShortTensor(Tensor): ...
 
 # not there yet
 distributions: Any
-fft: Any
 futures: Any
 quasirandom: Any

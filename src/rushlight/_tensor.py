@@ -108,6 +108,7 @@ for _name in (
     "inverse",
     "is_conj",
     "is_neg",
+    "istft",
     "logdet",
     "lu",
     "lu_solve",
@@ -120,6 +121,7 @@ for _name in (
     "resolve_conj",
     "resolve_neg",
     "slogdet",
+    "stft",
     "svd",
     "triangular_solve",
 ):

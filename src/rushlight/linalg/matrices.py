@@ -7,10 +7,10 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import numpy as np
-
 import rushlight
 from rushlight import _C, Tensor
+
+from ..operators.operation import numbers, tensor
 
 __all__ = [
     "LinAlgError",
@@ -67,19 +67,9 @@ def check_square(name: str, a: Tensor, what: str = "A") -> None:
         )
 
 
-def numbers(a: Tensor) -> Any:
-    """The tensor's numbers as an array for reading."""
-    return a.detach().numpy()
-
-
 def matrices_of(a: Tensor) -> Any:
     """The matrices of all batches as one array of three dimensions."""
     return numbers(a).reshape(a.shape[:-2].numel(), *a.shape[-2:])
-
-
-def tensor(a: Any) -> Tensor:
-    """A tensor of an array's numbers."""
-    return rushlight.from_numpy(np.ascontiguousarray(a)).reshape(np.shape(a))
 
 
 def write(out: Any, result: _Result) -> _Result:

@@ -6,10 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, cast
 
+import numpy as np
+
+import rushlight
 from rushlight import _C, Tensor
 from rushlight.autograd.function import Function
 
-__all__ = ["Operation", "every_sample", "reading"]
+__all__ = ["Operation", "every_sample", "numbers", "reading", "tensor"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,6 +31,16 @@ class Operation(Function):
 
     _transposes_backward: ClassVar[bool] = True
     core_dims: ClassVar[tuple[int, ...] | None] = None
+
+
+def numbers(a: Tensor) -> Any:
+    """The tensor's numbers as an array for reading."""
+    return a.detach().numpy()
+
+
+def tensor(a: Any) -> Tensor:
+    """A tensor of an array's numbers."""
+    return rushlight.from_numpy(np.ascontiguousarray(a)).reshape(np.shape(a))
 
 
 def every_sample(a: Tensor) -> Tensor:
