@@ -18,6 +18,7 @@ __all__ = [
     "lines",
     "planes",
     "reals",
+    "scalar_type",
     "whole_dims",
 ]
 

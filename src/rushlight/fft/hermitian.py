@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from rushlight import Tensor
 
-from .arguments import Ints, Shape, checked_size, complexes, delivered, either, lines, planes, reals, whole_dims
+from .arguments import (
+    Ints,
+    Shape,
+    checked_size,
+    complexes,
+    delivered,
+    either,
+    lines,
+    planes,
+    reals,
+    scalar_type,
+    whole_dims,
+)
 from .primitive import FftC2C, FftC2R, FftR2C, resized, scale_of
 
 __all__ = [
@@ -36,6 +48,8 @@ def _half(x: Tensor, dims: Ints, sizes: Ints | None, norm: str | None, forward: 
     """The half spectrum of real numbers; the inverse transform's is its conjugate."""
     scale = scale_of(norm, forward)
     whole = resized(x, dims, whole_dims(x, dims, sizes))
+    if x.is_complex():
+        raise RuntimeError(f"Only supports floating-point dtypes, but found: {scalar_type(x.dtype)}")
     if forward:
         found: Tensor = FftR2C.apply(whole, dims, scale, True, True)
         return found
@@ -125,11 +139,9 @@ def ihfftn(
     input: Tensor, s: Shape = None, dim: Shape = None, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """Return the inverse of :func:`hfftn`: of its last dimension the first half and one more."""
-    given = either("ihfftn", input)
-    dims, sizes = planes(given, s, dim)
-    whole_dims(given, _some("ihfftn", dims), sizes)
-    x = reals("ihfftn", input, "Only supports floating-point dtypes, but found: ")
-    return delivered("ihfftn", out, _half(x, dims, sizes, norm, False))
+    x = either("ihfftn", input)
+    dims, sizes = planes(x, s, dim)
+    return delivered("ihfftn", out, _half(x, _some("ihfftn", dims), sizes, norm, False))
 
 
 def rfft2(
