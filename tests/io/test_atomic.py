@@ -1,6 +1,7 @@
 """A file is replaced whole or not at all, by whatever the writing ends."""
 
 import errno
+import gc
 import os
 import pathlib
 import resource
@@ -100,6 +101,7 @@ def test_large_files_claim_their_space_and_come_back(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic_file, "LARGE", 1000)
     released = []
     monkeypatch.setattr(atomic_file.os, "posix_fadvise", lambda *arguments: released.append(arguments[1:]))
+    gc.collect()  # what other tests left open
     before = len(os.listdir("/proc/self/fd"))
     for value in ([torch.arange(1000.0), torch.arange(5000)], [torch.arange(5000), torch.arange(1000.0)]):
         torch.save(value, tmp_path / "m.pt")
