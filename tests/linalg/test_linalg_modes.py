@@ -27,15 +27,20 @@ class Case(NamedTuple):
 
 
 def positive(a: torch.Tensor) -> torch.Tensor:
-    return a @ a.mT + torch.eye(a.shape[-1], **DOUBLE)
+    return a @ a.mH + torch.eye(a.shape[-1], dtype=a.dtype)
 
 
 def square(a: torch.Tensor) -> torch.Tensor:
-    return a + 2 * torch.eye(a.shape[-1], **DOUBLE)
+    return a + 2 * torch.eye(a.shape[-1], dtype=a.dtype)
 
 
 def triangle(a: torch.Tensor) -> torch.Tensor:
-    return square(a).tril()
+    return linalg.cholesky(positive(a))
+
+
+def fixed(result: Any) -> tuple[torch.Tensor, ...]:
+    """Values and vectors, these without their phases."""
+    return tuple([part.abs() for part in result])
 
 
 def _lu_solve(**options: bool) -> Callable[..., Any]:
@@ -66,21 +71,24 @@ CASES = {
     "cholesky upper": Case(lambda a: linalg.cholesky(positive(a), upper=True), [M]),
     "cholesky_ex": Case(lambda a: linalg.cholesky_ex(positive(a)).L, [M]),
     "cholesky_solve": Case(lambda b, a: torch.cholesky_solve(b, triangle(a)), [B, M]),
-    "cholesky_solve upper": Case(lambda b, a: torch.cholesky_solve(b, triangle(a).mT, True), [(2, 3, 2), M]),
+    "cholesky_solve upper": Case(lambda b, a: torch.cholesky_solve(b, triangle(a).mH, True), [(2, 3, 2), M]),
     "cholesky_inverse": Case(lambda a: torch.cholesky_inverse(triangle(a)), [N]),
     "qr": Case(lambda a: tuple(linalg.qr(a)), [N]),
     "qr tall": Case(lambda a: tuple(linalg.qr(a)), [(4, 2)]),
     "qr wide": Case(lambda a: tuple(linalg.qr(a)), [(2, 4)]),
     "qr complete wide": Case(lambda a: tuple(linalg.qr(a, "complete")), [(2, 4)]),
-    "eigh": Case(lambda a: tuple(linalg.eigh(positive(a))), [N]),
-    "eigh upper": Case(lambda a: tuple(linalg.eigh(positive(a), "U")), [M]),
+    "eigh": Case(lambda a: fixed(linalg.eigh(positive(a))), [N]),
+    "eigh upper": Case(lambda a: fixed(linalg.eigh(positive(a), "U")), [M]),
     "eigvalsh": Case(lambda a: linalg.eigvalsh(positive(a)), [N]),
-    "svd": Case(lambda a: tuple(linalg.svd(a)), [N]),
-    "svd tall": Case(lambda a: tuple(linalg.svd(a, full_matrices=False)), [(4, 2)]),
-    "svd wide": Case(lambda a: tuple(linalg.svd(a, full_matrices=False)), [(2, 4)]),
+    "svd": Case(lambda a: fixed(linalg.svd(a)), [N]),
+    "svd tall": Case(lambda a: fixed(linalg.svd(a, full_matrices=False)), [(4, 2)]),
+    "svd wide": Case(lambda a: fixed(linalg.svd(a, full_matrices=False)), [(2, 4)]),
+    "both sides of svd": Case(lambda a: _both_sides(linalg.svd(a, full_matrices=False)), [(4, 2)]),
+    "eigvals": Case(linalg.eigvals, [N]),
+    "eig": Case(lambda a: (linalg.eig(a)[0], linalg.eig(a)[1].abs()), [N]),
     "svdvals": Case(linalg.svdvals, [(2, 3, 2)]),
     "pinv": Case(linalg.pinv, [(2, 4, 2)]),
-    "pinv with limits": Case(lambda a, t: linalg.pinv(a, atol=(t * 1e-3).detach()), [(4, 2), ()]),
+    "pinv with limits": Case(lambda a, t: linalg.pinv(a, atol=(t.abs() * 1e-3).detach()), [(4, 2), ()]),
     "pinv hermitian": Case(lambda a: linalg.pinv(positive(a), hermitian=True), [M]),
     "lstsq": Case(lambda a, b: linalg.lstsq(a, b).solution, [(4, 2), (4, 1)]),
     "lstsq residuals": Case(lambda a, b: linalg.lstsq(a, b, driver="gelsd").residuals, [(4, 2), (4, 1)]),
@@ -126,13 +134,19 @@ CASES = {
 each = pytest.mark.parametrize("name", CASES)
 DIFFERENTIABLE = [n for n, case in CASES.items() if case.differentiable]
 each_differentiable = pytest.mark.parametrize("name", DIFFERENTIABLE)
+in_both_types = pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 each_fixed = pytest.mark.parametrize("name", [n for n in DIFFERENTIABLE if "lowrank" not in n])  # draws nothing
 
 
 def _low_rank(function: Any, a: torch.Tensor) -> torch.Tensor:
     """The product, which the random projection does not change where the rank is small enough."""
     u, s, v = function(a[:, :2] @ a[:2], q=2)
-    return u @ torch.diag_embed(s) @ v.mT
+    return (u * s.unsqueeze(-2)) @ v.mH
+
+
+def _both_sides(parts: Any) -> torch.Tensor:
+    """What a common phase of both vectors does not change."""
+    return parts.U @ parts.Vh
 
 
 @pytest.fixture(autouse=True)
@@ -143,8 +157,13 @@ def _seed() -> Iterator[None]:
         yield
 
 
-def inputs(case: Case, *lead: int) -> tuple[torch.Tensor, ...]:
-    return tuple([torch.randn((*lead, *shape), **DOUBLE) for shape in case.shapes])
+def inputs(case: Case, *lead: int, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
+    return tuple([torch.randn((*lead, *shape), dtype=dtype) for shape in case.shapes])
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Of the numbers as vectors of real and imaginary parts."""
+    return float((a.conj() * b).real.sum())
 
 
 def parts(result: Any) -> list[torch.Tensor]:
@@ -171,10 +190,11 @@ def close(found: Any, expected: Any, tolerance: float = 1e-8) -> None:
     torch.testing.assert_close(tuple(parts(found)), tuple(parts(expected)), rtol=tolerance, atol=tolerance)
 
 
+@in_both_types
 @each_differentiable
-def test_tangents_against_differences_and_reverse_mode(name: str) -> None:
+def test_tangents_against_differences_and_reverse_mode(name: str, dtype: torch.dtype) -> None:
     case = CASES[name]
-    primals = inputs(case)
+    primals = inputs(case, dtype=dtype)
     for chosen in subsets(len(primals)):
         function = only(case.function, primals, chosen)
         points = tuple([primals[i] for i in chosen])
@@ -192,21 +212,53 @@ def test_tangents_against_differences_and_reverse_mode(name: str) -> None:
         seeds = tuple([torch.randn_like(t) for t in output])
         torch.manual_seed(5)
         pulled = vjp(function, *points)[1](seeds)
-        there = sum(float((s * t).sum()) for s, t in zip(seeds, tangents, strict=True))
-        back = sum(float((g * m).sum()) for g, m in zip(pulled, moves, strict=True))
+        there = sum(product(s, t) for s, t in zip(seeds, tangents, strict=True))
+        back = sum(product(g, m) for g, m in zip(pulled, moves, strict=True))
         assert there == pytest.approx(back, rel=1e-8, abs=1e-8)
 
 
+@in_both_types
 @each
-def test_batches_against_a_loop(name: str) -> None:
+def test_batches_against_a_loop(name: str, dtype: torch.dtype) -> None:
     case = CASES[name]
-    single, many = inputs(case), inputs(case, SIZE)
+    single, many = inputs(case, dtype=dtype), inputs(case, SIZE, dtype=dtype)
     for chosen in subsets(len(single)):
         dims = tuple([0 if i in chosen else None for i in range(len(single))])
         values = [many[i] if i in chosen else single[i] for i in range(len(single))]
         found = parts(vmap(case.function, in_dims=dims, randomness="same")(*values))
         rows = [parts(case.function(*[v[i] if k in chosen else v for k, v in enumerate(values)])) for i in range(SIZE)]
         close(found, [torch.stack(column) for column in zip(*rows, strict=True)])
+
+
+def _weighed(result: Any) -> torch.Tensor:
+    """A real number that depends on all numbers of a result, differently on each."""
+    total = torch.zeros((), **DOUBLE)
+    for p in parts(result):
+        weights = torch.arange(p.numel(), **DOUBLE).reshape(p.shape).cos()
+        total = total + ((p * 0.5).sin() * weights).real.sum()
+    return total
+
+
+@each_fixed
+def test_products_with_hessians_of_complex_matrices(name: str) -> None:
+    case = CASES[name]
+    primals = inputs(case, dtype=torch.complex128)
+    moves = tuple([torch.randn_like(p) for p in primals])
+    every = tuple(range(len(primals)))
+    loss = lambda *args: _weighed(case.function(*args))  # noqa: E731
+    forward = jvp(grad(loss, argnums=every), primals, moves)[1]
+    backward = grad(lambda *args: jvp(loss, args, moves)[1], argnums=every)(*primals)
+    leaves = [p.clone().requires_grad_() for p in primals]
+    slopes = torch.autograd.grad(loss(*leaves), leaves, create_graph=True, allow_unused=True)
+    pairs = [(s, m) for s, m in zip(slopes, moves, strict=True) if s is not None and s.requires_grad]
+    twice = (
+        torch.autograd.grad([s for s, _ in pairs], leaves, [m for _, m in pairs], allow_unused=True) if pairs else ()
+    )
+    scale = max([1.0, *[float(t.abs().max()) for t in forward]])
+    close([t / scale for t in backward], [t / scale for t in forward])
+    for found, expected in zip(twice, forward, strict=False):
+        if found is not None:
+            close(found / scale, expected / scale)
 
 
 @each_fixed
@@ -216,12 +268,7 @@ def test_modes_nest(name: str) -> None:
     primals = inputs(case)
 
     def loss(*args: torch.Tensor) -> torch.Tensor:
-        return sum(
-            [
-                (p.sin() * torch.arange(p.numel(), **DOUBLE).reshape(p.shape).cos()).sum()
-                for p in parts(case.function(*args))
-            ]
-        )
+        return _weighed(case.function(*args))
 
     one = lambda x: loss(x, *primals[1:])  # noqa: E731
     expected = jacrev(grad(one))(primals[0])
@@ -271,3 +318,48 @@ def test_errors_name_the_sample() -> None:
     with pytest.raises(linalg.LinAlgError, match=r"linalg.cholesky: \(Batch element 1\)"):
         vmap(linalg.cholesky)(batch)
     assert vmap(lambda a: linalg.cholesky_ex(a).info)(batch).tolist() == [0, 1]
+
+
+def test_phases_of_complex_vectors_are_not_to_be_asked_for() -> None:
+    a = torch.randn(3, 3, dtype=torch.complex128, requires_grad=True)
+    for vectors, message in (
+        (linalg.eigh(a).eigenvectors, "linalg_eigh_backward: The eigenvectors in the complex case are specified up to"),
+        (linalg.eig(a).eigenvectors, "linalg_eig_backward: The eigenvectors in the complex case are specified up to"),
+        (linalg.svd(a).U, "svd_backward: The singular vectors .* depends on this phase term, making it ill-defined"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            vectors.real.sum().backward()
+
+
+def test_eigenvalues_of_any_matrix() -> None:
+    a = torch.randn(2, 4, 4, **DOUBLE)
+    values, vectors = linalg.eig(a)
+    assert values.dtype == vectors.dtype == torch.complex128
+    close(a.to(values.dtype) @ vectors, vectors * values.unsqueeze(-2))
+    close(vectors.abs().square().sum(-2), torch.ones(2, 4, **DOUBLE))
+    close(linalg.eigvals(a), values)
+    assert linalg.eig(torch.eye(2)).eigenvalues.dtype == torch.complex64  # though they are real
+    empty = linalg.eig(torch.zeros(2, 0, 0))
+    assert empty.eigenvalues.shape == (2, 0) and empty.eigenvectors.shape == (2, 0, 0)
+    out = torch.empty(0, dtype=torch.complex128)
+    assert linalg.eigvals(a, out=out) is out
+    with pytest.raises(RuntimeError, match="Expected eigenvalues to be safely castable from ComplexFloat dtype"):
+        linalg.eigvals(torch.eye(2), out=torch.empty(2))
+    with pytest.raises(RuntimeError, match="linalg.eig: input tensor should not contain infs or NaNs"):
+        linalg.eig(torch.full((2, 2), math.nan))
+    with pytest.raises(RuntimeError, match="must be batches of square matrices, but they are 2 by 3"):
+        linalg.eig(torch.ones(2, 3))
+    with pytest.raises(NotImplementedError, match="not implemented for 'Half'"):
+        linalg.eig(torch.ones(2, 2).half())
+
+
+def test_real_matrices_get_real_gradients_from_complex_eigenvalues() -> None:
+    a = torch.tensor([[0.0, 1], [-4, 0]], **DOUBLE, requires_grad=True)  # +-2i
+    linalg.eigvals(a).abs().sum().backward()
+    close(a.grad, _slope(a.detach()))
+
+
+def _slope(a: torch.Tensor) -> torch.Tensor:
+    """The gradient of 2 sqrt(det a), the sum of the sizes of two conjugate eigenvalues."""
+    cofactors = torch.stack([torch.stack([a[1, 1], -a[1, 0]]), torch.stack([-a[0, 1], a[0, 0]])])
+    return cofactors / linalg.det(a).sqrt()

@@ -32,6 +32,23 @@ def fixed(x: Any) -> Any:
     return x.abs()
 
 
+def by_eigenvectors(t: Any, a: Any) -> Any:
+    """A smooth function of a matrix, which no phase changes."""
+    values, v = t.linalg.eig(a)
+    return t.linalg.solve(v.mT, (v * (values * 0.3).sin().unsqueeze(-2)).mT).mT
+
+
+def projections(v: Any) -> Any:
+    """On the line of each vector."""
+    return v[..., :1] @ v[..., :1].mH
+
+
+def both_sides(t: Any, a: Any) -> Any:
+    """What a common phase of both singular vectors does not change."""
+    u, _, vh = t.linalg.svd(a, full_matrices=False)
+    return u @ vh
+
+
 M, N, B = (3, 3), (2, 3, 3), (3, 2)
 # name: (function of the library and its arguments, their shapes)
 PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
@@ -52,7 +69,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "cholesky of anything": (lambda t, a: t.linalg.cholesky(a + 9 * t.eye(3, dtype=a.dtype)), [M]),
     "cholesky_solve": (lambda t, b, a: t.cholesky_solve(b, a), [B, M]),
     "cholesky_solve upper": (lambda t, b, a: t.cholesky_solve(b, a, True), [B, M]),
-    "cholesky_inverse": (lambda t, a: t.cholesky_inverse(a), [M]),
+    "cholesky_inverse": (lambda t, a: t.cholesky_inverse(t.linalg.cholesky(positive(t, a))), [M]),
     "qr": (lambda t, a: tuple(t.linalg.qr(a)), [N]),
     "qr tall": (lambda t, a: tuple(t.linalg.qr(a)), [(4, 2)]),
     "qr wide": (lambda t, a: tuple(t.linalg.qr(a)), [(2, 4)]),
@@ -90,11 +107,21 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
         for order in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
     },
     "cond": (lambda t, a: t.linalg.cond(a), [M]),
+    "logdet": (lambda t, a: t.logdet(positive(t, a)), [N]),
+    "eigvals": (lambda t, a: t.linalg.eigvals(a), [N]),
+    "eig": (lambda t, a: (t.linalg.eig(a)[0], fixed(t.linalg.eig(a)[1])), [N]),
+    "a function of a matrix by eig": (lambda t, a: by_eigenvectors(t, a), [M]),
+    "projections by eigh": (lambda t, a: projections(t.linalg.eigh(positive(t, a))[1]), [M]),
+    "projections by svd": (lambda t, a: projections(t.linalg.svd(a, full_matrices=False)[0]), [(4, 2)]),
+    "both sides of svd": (lambda t, a: both_sides(t, a), [(2, 4)]),
+    "ormqr": (lambda t, a, tau, b: t.ormqr(a, tau, b, True, True), [(4, 2), (2,), (4, 3)]),
+    "ormqr right": (lambda t, a, tau, b: t.ormqr(a, tau, b, False, False), [(4, 2), (2,), (3, 4)]),
 }
-DTYPES = ["float64"]
+DTYPES = ["float64", "complex128"]
 # PyTorch's tangents of cholesky_inverse are not the derivative (docs/differences.md); of functions that read one
 # triangle they are those of symmetric tangents only, others are not the transpose of its gradients
 WRONG_TANGENTS = {"cholesky_inverse", "cholesky of anything", "eigh of anything", "eigh upper"}
+NO_TANGENTS = {"ormqr", "ormqr right"}  # in PyTorch
 
 each = pytest.mark.parametrize("name", PROGRAMS)
 in_each_type = pytest.mark.parametrize("dtype", DTYPES)
@@ -157,7 +184,7 @@ def test_values_and_gradients(name: str, dtype: str) -> None:
 
 
 @in_each_type
-@pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in WRONG_TANGENTS])
+@pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in WRONG_TANGENTS | NO_TANGENTS])
 def test_tangents(name: str, dtype: str) -> None:
     found = []
     for library in (rushlight, torch):

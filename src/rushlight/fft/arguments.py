@@ -8,6 +8,8 @@ from typing import Any
 import rushlight
 from rushlight import Tensor
 
+from ..operators.operation import scalar_type
+
 __all__ = [
     "Ints",
     "Shape",
@@ -18,21 +20,11 @@ __all__ = [
     "lines",
     "planes",
     "reals",
-    "scalar_type",
     "whole_dims",
 ]
 
 Shape = Sequence[int] | None
 Ints = tuple[int, ...]
-
-_SCALARS = {"float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double"}
-_COMPLEX = {"complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble"}
-
-
-def scalar_type(dtype: Any) -> str:
-    """PyTorch's other name of a type."""
-    name = str(dtype).removeprefix("torch.")
-    return _SCALARS.get(name) or _COMPLEX.get(name) or name.capitalize()
 
 
 def either(name: str, x: Any) -> Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rushlight import Tensor
 
+from ..operators.operation import scalar_type
 from .arguments import (
     Ints,
     Shape,
@@ -17,7 +18,6 @@ from .arguments import (
     lines,
     planes,
     reals,
-    scalar_type,
     whole_dims,
 )
 from .primitive import FftC2C, FftC2R, FftR2C, resized, scale_of

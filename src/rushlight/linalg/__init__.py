@@ -1,10 +1,11 @@
 """Linear algebra by PyTorch's names in ``torch.linalg``: LAPACK through NumPy, derivatives of any order.
 
-Matrices are the last two dimensions of float32 or float64 tensors, with any batch dimensions before them. Complex
-matrices are not computed: they raise NotImplementedError.
+Matrices are the last two dimensions of real or complex tensors of single or double precision, with any batch
+dimensions before them.
 """
 
 from .._missing import lazy_module
+from .eigen import eig, eigvals
 from .factor import (
     cholesky,
     cholesky_ex,
@@ -31,7 +32,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "householder_product",
     "inv",

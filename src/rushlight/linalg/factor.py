@@ -26,6 +26,7 @@ from .matrices import (
     tensor,
     write,
 )
+from .phase import check_phase, off_diagonal_quotient
 from .solve import solve_triangular
 
 __all__ = [
@@ -66,9 +67,9 @@ class LinalgCholeskyEx(Operation):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (y,) = ctx.saved_tensors
-        inner = solve_triangular(y.mH, _with_halved_diagonal((y.mH @ grad).tril()), upper=True)
-        a = solve_triangular(y, inner, upper=False, left=False)
-        return 0.5 * (a + a.mH)
+        lower = (y.mH @ grad).tril()
+        inner = solve_triangular(y.mH, 0.5 * (lower + lower.tril(-1).mH), upper=True)
+        return solve_triangular(y, inner, upper=False, left=False)
 
 
 def _minor(a: Any) -> int:
@@ -104,7 +105,7 @@ def _cholesky(name: str, A: Tensor, upper: bool) -> Tensor:
 
 
 def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
-    """Return the lower triangular L with A = L Lᵀ (U with A = Uᵀ U where ``upper``) of symmetric positive-definite A."""
+    """Return the lower triangular L with A = L Lᴴ (U with A = Uᴴ U where ``upper``) of Hermitian positive-definite A."""
     return write(out, _cholesky("linalg.cholesky", A, upper))
 
 
@@ -180,24 +181,6 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     return _qr(*write(out, LinalgQr.apply(A, mode)))
 
 
-def _off_diagonal(gaps: Tensor) -> Tensor:
-    """Differences of values, to divide by: infinite on the diagonal."""
-    return gaps.masked_fill(rushlight.eye(gaps.shape[-1], dtype=rushlight.bool), float("inf"))
-
-
-def _check_phase(name: str, what: str, diagonal: Tensor) -> None:
-    """Refuse a loss that depends on the phases of complex vectors, which nothing determines."""
-    if not diagonal.is_complex():
-        return
-    found = diagonal.detach().imag.abs()
-    limit = 1e-2 if diagonal.dtype == rushlight.complex64 else 1e-5
-    if bool((found > limit).any()):
-        raise RuntimeError(
-            f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
-            "loss function depends on this quantity, so it is ill-defined."
-        )
-
-
 class LinalgEigh(Operation):
     core_dims = (2, 0)
 
@@ -216,14 +199,14 @@ class LinalgEigh(Operation):
         inner: Any = 0.0 if values_grad is None else rushlight.diag_embed(values_grad)
         if vectors_grad is not None:
             turn = v.mH @ vectors_grad
-            _check_phase("linalg_eigh_backward", "eigenvectors", turn.diagonal(0, -2, -1))
-            inner = turn / _off_diagonal(values.unsqueeze(-2) - values.unsqueeze(-1)) + inner
+            check_phase("linalg_eigh_backward", "eigenvectors", turn.diagonal(0, -2, -1))
+            inner = off_diagonal_quotient(turn, values.unsqueeze(-2) - values.unsqueeze(-1)) + inner
         result = v @ inner.to(v.dtype) @ v.mH
         return 0.5 * (result + result.mH), None  # one triangle stands for both
 
 
 def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
-    """Return the eigenvalues (ascending) and eigenvectors (columns) of symmetric A, of which one triangle is read."""
+    """Return the eigenvalues (ascending) and eigenvectors (columns) of Hermitian A, of which one triangle is read."""
     check_square("linalg.eigh", A)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -231,7 +214,7 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
-    """Return the eigenvalues of symmetric A, ascending."""
+    """Return the eigenvalues of Hermitian A, ascending."""
     computed: Tensor = write(out, eigh(A, UPLO)[0])
     return computed
 
@@ -264,25 +247,25 @@ class LinalgSvd(Operation):
         if u_grad is None and v_grad is None:
             return u @ inner.to(u.dtype) @ v.mH, None
         row, column = s.unsqueeze(-2), s.unsqueeze(-1)
-        gaps = _off_diagonal((row - column) * (row + column))
+        gaps = (row - column) * (row + column)
         phases: Any = 0.0
         beside: Any = 0.0
         if u_grad is not None:
             u_grad = u_grad[..., :k]
             turn = u.mH @ u_grad
-            inner = (turn - turn.mH) / gaps * row + inner
+            inner = off_diagonal_quotient(turn - turn.mH, gaps) * row + inner
             phases = phases + turn.diagonal(0, -2, -1)
             if u.shape[-2] > k:
                 beside = beside + ((u_grad - u @ turn) / row) @ v.mH
         if v_grad is not None:
             v_grad = v_grad[..., :k]
             turn = v.mH @ v_grad
-            inner = column * ((turn - turn.mH) / gaps) + inner
+            inner = column * off_diagonal_quotient(turn - turn.mH, gaps) + inner
             phases = phases + turn.diagonal(0, -2, -1)
             if v.shape[-2] > k:
                 beside = beside + (u / row) @ (v_grad - v @ turn).mH
         if u.is_complex():
-            _check_phase("svd_backward", "singular vectors", phases)
+            check_phase("svd_backward", "singular vectors", phases)
             inner = inner + rushlight.diag_embed(_half_phases(u, v, u_grad, v_grad) / s)
         return u @ inner.to(u.dtype) @ v.mH + beside, None
 
@@ -298,7 +281,7 @@ def _half_phases(u: Tensor, v: Tensor, u_grad: Tensor | None, v_grad: Tensor | N
 
 
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
-    """Return U, S, Vh with A = U diag(S) Vh: U and Vh orthogonal, S descending.
+    """Return U, S, Vh with A = U diag(S) Vh: U and Vh unitary, S descending.
 
     ``full_matrices``: U and Vh are square. The vectors' derivatives need distinct singular values that are not 0.
     """
@@ -352,7 +335,8 @@ def pinv(
     share = rcond if rtol is None else rtol
     if share is None:
         share = 0.0 if atol is not None else max(A.shape[-2:]) * rushlight.finfo(A.dtype).eps
-    limits = [t if isinstance(t, Tensor) else rushlight.tensor(t or 0.0, dtype=A.dtype) for t in (atol, share)]
+    real = A.dtype.to_real()
+    limits = [t if isinstance(t, Tensor) else rushlight.tensor(t or 0.0, dtype=real) for t in (atol, share)]
     computed: Tensor = LinalgPinv.apply(A, *limits, hermitian)
     return write(out, computed)
 
@@ -375,7 +359,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         rank = (values > greatest * share).sum(-1)
     solution = pinv(A, share) @ b
     full = m > n and bool((every_sample(rank) == n).all()) and driver in ("gels", "gelsd", "gelss", None)
-    residuals = (A @ solution - b).square().sum(-2) if full else solution.reshape(-1)[:0]
+    residuals = (A @ solution - b).abs().square().sum(-2) if full else solution.reshape(-1)[:0]
     nothing = rushlight.empty(0, dtype=rushlight.int64)
     return _lstsq(
         solution.squeeze(-1) if vector else solution,

@@ -115,7 +115,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any =
     check_matrix("linalg.svd", input)
     if compute_uv:
         u, s, vh = factor.svd(input, full_matrices=not some)
-        return _svd(*write(out, (u, s, vh.mT)))
+        return _svd(*write(out, (u, s, vh.mH)))
     m, n = input.shape[-2:]
     batch = input.shape[:-2]
     zeros = (input.new_zeros(*batch, m, m), input.new_zeros(*batch, n, n))

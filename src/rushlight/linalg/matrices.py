@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import rushlight
 from rushlight import _C, Tensor
 
-from ..operators.operation import numbers, tensor
+from ..operators.operation import numbers, scalar_type, tensor
 
 __all__ = [
     "LinAlgError",
@@ -21,6 +21,7 @@ __all__ = [
     "numbers",
     "over_batches",
     "regular",
+    "scalar_type",
     "tensor",
     "write",
 ]
@@ -34,31 +35,24 @@ class LinAlgError(RuntimeError):
     """A factorization or a solution does not exist, or was not found."""
 
 
-_SCALARS = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long"}
-_HALVES = {"float16": "Half", "bfloat16": "BFloat16"}
-_COMPLEX = {"complex64": "ComplexFloat", "complex128": "ComplexDouble"}
-
-
 def check_floating(name: str, a: Tensor, low: bool = False) -> None:
-    """Refuse types that are not computed in: whole numbers, half precision (unless `low`), complex numbers."""
-    kind = str(a.dtype).removeprefix("torch.")
-    if kind in _SCALARS:
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {_SCALARS[kind]}")
-    if kind in _HALVES and not low:
-        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {_HALVES[kind]}")
-    if kind in _COMPLEX:
-        raise NotImplementedError(f"\"{name.replace('.', '_')}\" not implemented for '{_COMPLEX[kind]}'")
+    """Refuse types that are not computed in: whole numbers, and half precision (unless `low`)."""
+    kind = scalar_type(a.dtype)
+    if not (a.is_floating_point() or a.is_complex()):
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {kind}")
+    if kind in ("Half", "BFloat16", "ComplexHalf") and not low:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {kind}")
 
 
 def check_matrix(name: str, a: Tensor, what: str = "A") -> None:
-    """Refuse what is not a matrix, or a batch of them, of float32 or float64."""
+    """Refuse what is not a matrix, or a batch of them, of floating or complex type."""
     if a.dim() < 2:
         raise RuntimeError(f"{name}: The input tensor {what} must have at least 2 dimensions.")
     check_floating(name, a)
 
 
 def check_square(name: str, a: Tensor, what: str = "A") -> None:
-    """Refuse what is not a square matrix, or a batch of them, of float32 or float64."""
+    """Refuse what is not a square matrix, or a batch of them, of floating or complex type."""
     check_matrix(name, a, what)
     rows, columns = a.shape[-2:]
     if rows != columns:

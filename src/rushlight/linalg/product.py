@@ -10,7 +10,7 @@ from typing import Any
 import rushlight
 from rushlight import _C, Tensor
 
-from .matrices import check_square, over_batches, write
+from .matrices import check_square, over_batches, scalar_type, write
 from .solve import inv
 
 __all__ = ["cross", "diagonal", "matmul", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
@@ -27,7 +27,10 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """Return the sum of conj(x) y along ``dim``."""
     if x.dtype != y.dtype:
-        raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but got {x.dtype} and {y.dtype}")
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+            f"{scalar_type(x.dtype)} and y of type {scalar_type(y.dtype)} instead"
+        )
     return write(out, (x.conj() * y).sum(dim))
 
 

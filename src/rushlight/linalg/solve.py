@@ -23,6 +23,7 @@ from .matrices import (
     numbers,
     over_batches,
     regular,
+    scalar_type,
     tensor,
     write,
 )
@@ -47,7 +48,7 @@ _slogdet = named("linalg_slogdet", "sign logabsdet")
 
 def _zero_pivot(a: Any) -> int:
     """The first (from 1) diagonal element of U that is zero, 0 where there is none: LAPACK's info."""
-    a = np.array(a, np.float64)
+    a = np.array(a, np.complex128 if a.dtype.kind == "c" else np.float64)
     for k in range(len(a)):
         at = k + int(np.argmax(np.abs(a[k:, k])))
         if a[at, k] == 0:
@@ -203,10 +204,10 @@ def slogdet(A: Tensor, *, out: Any = None) -> Any:
 
 
 def logdet(A: Tensor) -> Tensor:
-    """Return the logarithm of the determinant: -inf of singular matrices, NaN where the determinant is negative."""
+    """Return the logarithm of the determinant: -inf of singular matrices, NaN where a real determinant is negative."""
     check_square("logdet", A)
     sign, size = LinalgSlogdet.apply(A)
-    return rushlight.where(sign < 0, float("nan"), size)
+    return sign.log() + size if A.is_complex() else rushlight.where(sign < 0, float("nan"), size)
 
 
 def _is_vector(A: Tensor, B: Tensor) -> bool:
@@ -221,8 +222,8 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
     check_square("linalg.solve", A)
     if A.dtype != B.dtype:
         raise RuntimeError(
-            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {A.dtype} and B of type "
-            f"{B.dtype} instead"
+            f"linalg.solve: Expected A and B to have the same dtype, but found A of type {scalar_type(A.dtype)} and "
+            f"B of type {scalar_type(B.dtype)} instead"
         )
     vector = _is_vector(A, B)
     b = B.unsqueeze(-1) if vector else B

@@ -12,7 +12,7 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight.autograd.function import Function
 
-__all__ = ["Operation", "every_sample", "numbers", "reading", "tensor"]
+__all__ = ["Operation", "every_sample", "numbers", "reading", "scalar_type", "tensor"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,6 +31,28 @@ class Operation(Function):
 
     _transposes_backward: ClassVar[bool] = True
     core_dims: ClassVar[tuple[int, ...] | None] = None
+
+
+_SCALAR_TYPES = {
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "float32": "Float",
+    "float64": "Double",
+    "complex32": "ComplexHalf",
+    "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
+
+
+def scalar_type(dtype: Any) -> str:
+    """The other name of a type, which PyTorch's messages have."""
+    name = str(dtype).removeprefix("torch.")
+    return _SCALAR_TYPES.get(name) or name.capitalize()
 
 
 def numbers(a: Tensor) -> Any:
