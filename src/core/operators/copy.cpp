@@ -277,12 +277,22 @@ TensorRef contiguous_op(const Tensor& t, MemoryFormat format) {
   check(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
   return clone_op(t, format == MemoryFormat::Absent ? MemoryFormat::Contiguous : format);
 }
+/// A conversion or a copy that somebody asked for tells of what is lost, once.
+void warn_of_imaginary(DType from, DType to) {
+  static bool warned = false;
+  if (!is_complex(from) || is_complex(to) || to == DType::Bool || warned) return;
+  warned = true;
+  warn("Casting complex values to real discards the imaginary part");
+}
+
 TensorRef convert_to(const Tensor& t, DType dtype, bool copy, MemoryFormat format) {
+  warn_of_imaginary(t.dtype, dtype);
   if (keeps_order(format) || (!copy && suggested_format(t) == format && t.dtype == dtype))
     return convert(t, dtype, copy);
   return converted(t, empty_in(t.sizes(), dtype, format));
 }
 TensorRef copy_op(Tensor& self, const Tensor& from, bool) {
+  warn_of_imaginary(from.dtype, self.dtype);
   copy_into(self, from);
   return TensorRef(&self);
 }

@@ -92,9 +92,10 @@ TensorRef addr(const Tensor& self, const Tensor& a, const Tensor& b, const Scala
   return record("AddrBackward0", std::move(out), {&self, &a, &b}, {save_in(a, 1), save_in(b, 2)},
                 [sizes = Dims(self.sizes()), beta, alpha](Vjp& v) {
                   if (v.needs(0)) v.set(0, sum_to_size(*scaled(v.grad(), conjugate(beta)), sizes));
-                  if (v.needs(1)) v.set(1, scaled(mv(*v.grad(), *conjugate(*v.saved(1))), conjugate(alpha)));
-                  if (v.needs(2))
-                    v.set(2, scaled(mv(*transpose(*v.grad(), 0, 1), *conjugate(*v.saved(0))), conjugate(alpha)));
+                  const Tensor& g = *v.grad();  // of the type that the operands were promoted to
+                  auto factor = [&](int i) { return conjugate(*cast(*v.saved(i), g.dtype)); };
+                  if (v.needs(1)) v.set(1, scaled(mv(g, *factor(1)), conjugate(alpha)));
+                  if (v.needs(2)) v.set(2, scaled(mv(*transpose(g, 0, 1), *factor(0)), conjugate(alpha)));
                 });
 }
 

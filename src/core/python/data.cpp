@@ -65,6 +65,8 @@ void fill(PyObject* o, int depth, const Dims& sizes, DType dtype, std::byte*& to
     std::memcpy(to, &v, sizeof v);
   } else {
     Scalar v = is_tensor(o) ? item(*tensor_of(o)) : as_scalar(o, "an element");
+    check_type(v.kind != Scalar::Complex || is_complex(dtype) || dtype == DType::Bool,
+               "must be real number, not complex");
     if (category(dtype) == 1 && v.kind == Scalar::Float)
       check_value(std::isfinite(v.real), "cannot convert float ", v.real, " to integer");
     if (category(dtype) == 1 && v.is_integral() && item_size(dtype) < 8) {

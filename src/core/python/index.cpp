@@ -170,6 +170,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     if (is_tensor(value)) {
       v = TensorRef(tensor_of(value));
     } else if (try_scalar(value, number)) {
+      if (number.kind == Scalar::Complex) check_fits(number, t.dtype);
       v = scalar_tensor(number, t.dtype);
     } else if (is_array(value)) {
       v = tensor_from_array(value, true);

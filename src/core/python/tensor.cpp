@@ -255,15 +255,22 @@ int number_bool(PyObject* self) {
   return status < 0 ? -1 : truth;
 }
 
+/// The element as a real number; refuses what has an imaginary part.
+Scalar real_item(PyObject* self, const char* type) {
+  Scalar s = item(*tensor_of(self));
+  if (s.kind != Scalar::Complex) return s;
+  check(s.imag == 0, "value cannot be converted to type ", type, " without overflow");
+  return Scalar(s.real);
+}
 PyObject* number_int(PyObject* self) {
   return guarded([&] {
-    Scalar s = item(*tensor_of(self));
+    Scalar s = real_item(self, "int64_t");
     if (s.kind == Scalar::Float) return checked(PyLong_FromDouble(s.real));
     return PyLong_FromLongLong(s.integer);
   });
 }
 PyObject* number_float(PyObject* self) {
-  return guarded([&] { return PyFloat_FromDouble(item(*tensor_of(self)).to_double()); });
+  return guarded([&] { return PyFloat_FromDouble(real_item(self, "double").to_double()); });
 }
 PyObject* number_index(PyObject* self) {
   return guarded([&] {

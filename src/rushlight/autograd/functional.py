@@ -285,21 +285,21 @@ def _rows_at_once(
     func: Callable[..., Any], inputs: Tensors, create_graph: bool, caller: str
 ) -> tuple[bool, list[list[Tensor]]]:
     """Jacobian blocks of each output, by one batched backward pass over all elements of all outputs."""
-    from ..func import jacrev
+    from ..func.jacobian import by_rows
 
     pure, kind = _tuple_function(func, caller)
     with set_grad_enabled(create_graph):
-        blocks = jacrev(pure, tuple(range(len(inputs))))(*inputs)
+        blocks = by_rows(pure, tuple(range(len(inputs))), real=False)(*inputs)
     return kind[0], [list(row) for row in blocks]
 
 
 def _columns(func: Callable[..., Any], inputs: Tensors, caller: str) -> tuple[bool, list[list[Tensor]]]:
     """Jacobian blocks of each output, by one batched pass of forward mode over all elements of all inputs."""
-    from ..func import jacfwd
+    from ..func.jacobian import by_columns
 
     pure, kind = _tuple_function(func, caller)
     with set_grad_enabled(False):
-        blocks = jacfwd(pure, tuple(range(len(inputs))))(*inputs)
+        blocks = by_columns(pure, tuple(range(len(inputs))), real=False)(*inputs)
     return kind[0], [list(row) for row in blocks]
 
 

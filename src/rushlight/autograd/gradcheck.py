@@ -362,7 +362,7 @@ def mismatch(analytical: Any, numerical: Any, j: int, i: int, prefix: str = "", 
 def gradient_of_part(directions: Sequence[Tensor], part: complex) -> Tensor:
     """The gradient of the real or imaginary part of an output, from its derivatives along the input's axes."""
     along = [part_of(d, part) for d in directions]
-    return along[0] if len(along) == 1 else rushlight.complex(along[0], along[1])  # type: ignore[attr-defined]  # not there yet
+    return along[0] if len(along) == 1 else rushlight.complex(along[0], along[1])
 
 
 def part_of(t: Tensor, part: complex) -> Tensor:
@@ -435,4 +435,4 @@ def _random(n: int, like: Tensor, low: float, high: float, seed: int) -> Tensor:
         rushlight.tensor([rng.uniform(low, high) for _ in range(n)], dtype=rushlight.float64)
         for _ in range(2 if like.is_complex() else 1)
     ]
-    return (rushlight.complex(*parts) if like.is_complex() else parts[0]).to(like.dtype)  # type: ignore[attr-defined]  # not there yet
+    return (rushlight.complex(*parts) if like.is_complex() else parts[0]).to(like.dtype)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rushlight import Tensor
 
 from ..utils import _pytree as pytree
 
-__all__ = ["Argnums", "check_argnums", "name_of", "only_tensors", "replaced", "sliced"]
+__all__ = ["Argnums", "check_argnums", "check_real", "name_of", "only_tensors", "replaced", "sliced"]
 
 Argnums = int | tuple[int, ...]
 
@@ -62,3 +62,12 @@ def replaced(args: tuple[Any, ...], argnums: Argnums, new: Any) -> tuple[Any, ..
         for place, value in zip(argnums, new, strict=True):
             changed[place] = value
     return tuple(changed)
+
+
+def check_real(caller: str, what: str, leaves: Iterable[Any]) -> None:
+    """Refuse complex tensors, whose Jacobian would be one of real parts and imaginary parts."""
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor) and leaf.is_complex():
+            raise RuntimeError(
+                f"{caller}: Expected all {what}s to be real but received complex tensor at flattened {what} idx: {i}"
+            )

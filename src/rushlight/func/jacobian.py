@@ -11,7 +11,7 @@ from rushlight import Tensor
 
 from .._vmap.table import BatchingError
 from ..utils import _pytree as pytree
-from ._check import Argnums, check_argnums, only_tensors, replaced, sliced
+from ._check import Argnums, check_argnums, check_real, only_tensors, replaced, sliced
 from .forward import jvp
 from .reverse import vjp
 from .vmap import vmap
@@ -32,10 +32,21 @@ def jacrev(
     The result has the structure of the output of ``func``, each leaf replaced by the structure of the argument (a tuple
     for several ``argnums``); a block has the shape of its output followed by the shape of its input. With ``has_aux``
     ``func`` returns a pair whose second part is returned beside the Jacobian. ``chunk_size`` bounds how many rows are
-    computed at a time (ValueError unless positive).
+    computed at a time (ValueError unless positive). Complex inputs and outputs raise RuntimeError: their Jacobian is not one matrix.
     """
     if chunk_size is not None and not chunk_size > 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+    return by_rows(func, argnums, has_aux, chunk_size)
+
+
+def by_rows(
+    func: Callable[..., Any],
+    argnums: Argnums,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    real: bool = True,
+) -> Callable[..., Any]:
+    """:func:`jacrev`. Unless ``real``, complex tensors are taken: rows are the gradients for real unit vectors."""
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -47,9 +58,13 @@ def jacrev(
 
         chosen = sliced(args, places)
         primals = (chosen,) if isinstance(places, int) else chosen
+        if real:
+            check_real("jacrev", "input", pytree.tree_leaves(primals))
         output, pull, *aux = vjp(partial, *primals, has_aux=has_aux)
         only_tensors(output, "jacrev(f)", "f(*args)")
         outputs, out_spec = pytree.tree_flatten(output)
+        if real:
+            check_real("jacrev", "output", outputs)
         inputs = pytree.tree_leaves(primals)
         sizes = [t.numel() for t in outputs]
 
@@ -95,6 +110,17 @@ def jacfwd(
 
     As :func:`jacrev`; better where there are more outputs than inputs. ``randomness`` is that of :func:`vmap`.
     """
+    return by_columns(func, argnums, has_aux, randomness)
+
+
+def by_columns(
+    func: Callable[..., Any],
+    argnums: Argnums,
+    has_aux: bool = False,
+    randomness: str = "error",
+    real: bool = True,
+) -> Callable[..., Any]:
+    """:func:`jacfwd`. Unless ``real``, complex tensors are taken: columns are the tangents for real unit vectors."""
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -107,12 +133,16 @@ def jacfwd(
         chosen = sliced(args, places)
         primals = (chosen,) if isinstance(places, int) else chosen
         leaves, spec = pytree.tree_flatten(primals)
+        if real:
+            check_real("jacfwd", "input", leaves)
         sizes = [t.numel() for t in leaves]
         found: dict[str, Any] = {}
 
         def column(*tangents: Any) -> Any:
             output, moved, *aux = jvp(partial, primals, pytree.tree_unflatten(tangents, spec), has_aux=has_aux)
             found["spec"] = pytree.tree_structure(output)
+            if real:
+                check_real("jacfwd", "output", pytree.tree_leaves(output))
             return tuple(pytree.tree_leaves(moved)), tuple(pytree.tree_leaves(output)), *aux
 
         basis = units(leaves, sizes)

@@ -73,7 +73,7 @@ def finish(tensor: rushlight.Tensor, requires_grad: Any, metadata: Any) -> rushl
         if flag not in ("conj", "neg"):
             raise NotImplementedError(f"the tensor flag {flag!r} is not in rushlight")
         if value:
-            tensor = tensor.conj() if flag == "conj" else tensor.neg()  # type: ignore[attr-defined]  # not there yet
+            tensor = tensor.conj() if flag == "conj" else tensor.neg()
     if requires_grad is not False:
         tensor.requires_grad_(_flag(requires_grad))
     return tensor

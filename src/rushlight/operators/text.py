@@ -118,7 +118,8 @@ def formula(traced: trace.Traced, names: list[str]) -> str:
     """A traced expression as Python writes it."""
     constants, calls, output = traced
     slots = [(n, 10) for n in names] + [
-        (f"{c:.6g}" if isinstance(c, float) else str(c), 10 if c >= 0 else 8) for c in constants
+        (f"{c:.6g}" if isinstance(c, float) else str(c), 10 if isinstance(c, complex) or c >= 0 else 8)
+        for c in constants
     ]
     for name, args in calls:
         slots.append(_call(name, [slots[a] for a in args]))

@@ -97,8 +97,8 @@ class UpdateRule(Optimizer):
         value, tensors = p, {k: v for k, v in state.items() if isinstance(v, Tensor)}
         if p.is_complex():
             # Real and imaginary parts are parameters of their own to every formula.
-            value, grad = rushlight.view_as_real(p), rushlight.view_as_real(grad)  # type: ignore[attr-defined]  # not there yet
-            tensors = {k: rushlight.view_as_real(v) if v.is_complex() else v for k, v in tensors.items()}  # type: ignore[attr-defined]  # not there yet
+            value, grad = rushlight.view_as_real(p), rushlight.view_as_real(grad)
+            tensors = {k: rushlight.view_as_real(v) if v.is_complex() else v for k, v in tensors.items()}
         target, targets = value, tensors
         if differentiable:
             # The graph keeps what the formula read; the results go to the originals.
@@ -110,7 +110,7 @@ class UpdateRule(Optimizer):
                 targets[key].copy_(new)
             else:
                 new = new.clone() if differentiable else new
-                state[key] = rushlight.view_as_complex(new) if p.is_complex() else new  # type: ignore[attr-defined]  # not there yet
+                state[key] = rushlight.view_as_complex(new) if p.is_complex() else new
 
     def _options(self, group: Options) -> Options:
         """The options of a step that is not differentiated: Python numbers, where the group may have tensors."""

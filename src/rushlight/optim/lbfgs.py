@@ -142,7 +142,7 @@ def _flat_grad(params: list[Tensor]) -> Tensor:
     views = []
     for p in params:
         grad = rushlight.zeros_like(p) if p.grad is None else p.grad
-        views.append((rushlight.view_as_real(grad) if grad.is_complex() else grad).reshape(-1))  # type: ignore[attr-defined]  # not there yet
+        views.append((rushlight.view_as_real(grad) if grad.is_complex() else grad).reshape(-1))
     return rushlight.cat(views)
 
 
@@ -150,7 +150,7 @@ def _move(params: list[Tensor], direction: Tensor, t: float) -> None:
     """Adds ``t * direction`` to the parameters."""
     start = 0
     for p in params:
-        real = rushlight.view_as_real(p) if p.is_complex() else p  # type: ignore[attr-defined]  # not there yet
+        real = rushlight.view_as_real(p) if p.is_complex() else p
         end = start + real.numel()
         real.add_(direction[start:end].view(real.shape), alpha=t)
         start = end

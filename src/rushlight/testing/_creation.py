@@ -62,7 +62,7 @@ def make_tensor(
     if not floating:
         result.random_(begin, end)
     elif dtype.is_complex:
-        _fill_uniform(rushlight.view_as_real(result), begin, end)  # type: ignore[attr-defined]  # not there yet
+        _fill_uniform(rushlight.view_as_real(result), begin, end)
     else:
         _fill_uniform(result, begin, end)
     if exclude_zero:

@@ -17,7 +17,7 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 def _adjoint(x: Tensor) -> Tensor:
-    return x.mT.conj() if x.is_complex() else x.mT  # type: ignore[attr-defined]  # not there yet
+    return x.mT.conj() if x.is_complex() else x.mT
 
 
 def _is_orthogonal(q: Tensor) -> bool:
@@ -72,7 +72,7 @@ class _Orthogonal(Module):
                 a = rushlight.cat([a, a.new_zeros(*a.shape[:-2], rows, rows - columns)], -1)
             a = a - _adjoint(a)
             if self.orthogonal_map == "matrix_exp":
-                q = rushlight.matrix_exp(a)  # type: ignore[attr-defined]  # not there yet
+                q = rushlight.matrix_exp(a)
             else:
                 one = rushlight.eye(rows, dtype=a.dtype)
                 q = rushlight.linalg.solve(one - 0.5 * a, one + 0.5 * a)
@@ -100,7 +100,7 @@ class _Orthogonal(Module):
                     "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
                     "use_trivialization=False."
                 )
-            reflections, tau = rushlight.geqrf(Q)  # type: ignore[attr-defined]  # not there yet
+            reflections, tau = rushlight.geqrf(Q)
             signs = reflections.diagonal(dim1=-2, dim2=-1)
             # LAPACK leaves out a reflection where there is nothing to reflect; here there is one for each column
             signs.copy_(rushlight.where((signs < 0) == (tau == 0), 1.0, -1.0))
