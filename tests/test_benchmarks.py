@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks import family, program  # noqa: F401  (they fill the table)
+from benchmarks import family, program, where  # noqa: F401  (the first two fill the table)
 from benchmarks.jax_idiom import BUILDERS
 from benchmarks.workload import WORKLOADS, workload
 
@@ -53,3 +53,26 @@ def test_command_names_what_failed() -> None:
 def test_command_refuses_unknown_workloads() -> None:
     done = run("--only", "no_such_workload")
     assert done.returncode == 2 and "no_such_workload" in done.stderr
+
+
+def test_samples_are_sorted_into_parts() -> None:
+    report = """# Overhead ;Shared Object ;Symbol
+ 40.00% ;libgomp.so.1.0.0 ;[.] 0x000000000001f622
+ 20.50% ;_C.cpython-311-x86_64-linux-gnu.so ;[.] rushlight::v4::(anonymous namespace)::fold_line<float>
+ 10.50% ;_C.cpython-311-x86_64-linux-gnu.so ;[.] rushlight::Run::step(rushlight::Task&)
+ 10.00% ;[JIT] tid 1484 ;[.] 0x00007f9c8dc9602b
+ 9.00% ;_C_onednn.so ;[.] rushlight::product
+ 5.00% ;libscipy_openblas.so ;[.] sgemm_kernel
+ 3.00% ;libpython3.11.so.1.0 ;[.] _PyEval_EvalFrameDefault
+ 2.00% ;something else ;[.] f
+"""
+    assert where.shares(report) == {
+        "wait": 40.0,
+        "kernel": 20.5,
+        "core": 10.5,
+        "convolution": 19.0,
+        "product": 5.0,
+        "python": 3.0,
+        "other": 2.0,
+    }
+    assert set(where.shares(report)) <= set(where.PARTS)
