@@ -67,7 +67,7 @@ void window_max_columns(const Windows& w, std::int64_t samples, std::int64_t cha
 
 void window_max_columns_transpose(const Windows& w, std::int64_t samples, std::int64_t channels,
                                   const std::int64_t* places, const float* gy, float* gx) {
-  constexpr std::int64_t together = 16;  // channels, a cache line
+  const std::int64_t together = samples < 4 ? 16 : 64;  // channels: whole cache lines, and enough tasks
   std::int64_t parts = (channels + together - 1) / together, in = w.in_space(), out = w.out_space();
   parallel_for(
       samples * parts, std::max<std::int64_t>(1, (1 << 14) / ((in + out) * together)),
