@@ -73,7 +73,7 @@ def handle(function: Any, candidates: Iterable[Any], args: tuple[Any, ...], kwar
         result = type(argument).__torch_function__(function, types, args, kwargs)
         if result is not NotImplemented:
             return result
-    name = f"{torch_name(function.__module__)}.{function.__name__}"
+    name = f"{torch_name(getattr(function, '__module__', Tensor.__module__))}.{function.__name__}"
     raise TypeError(f"no implementation found for '{name}' on types that implement __torch_function__: {list(types)}")
 
 

@@ -34,5 +34,8 @@ OperatorObject* new_operator(vectorcallfunc call, const std::string& name);
 PyObject* call_overload(OperatorObject* overload, PyObject* const* args, Py_ssize_t n);
 /// Lets arguments take over the operator's calls (__torch_function__).
 void offer_calls(OperatorObject* o);
+/// What a number slot of a tensor gives where the other operand is none: what that one's class makes of Tensor's method
+/// (__torch_function__), or NotImplemented.
+PyObject* left_to_other(const char* method, PyObject* tensor, PyObject* other);
 
 }  // namespace rushlight::python

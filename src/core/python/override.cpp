@@ -91,6 +91,13 @@ PyMethodDef methods[] = {
 
 void offer_calls(OperatorObject* o) { o->vectorcall = o->call = &offered; }
 
+PyObject* left_to_other(const char* method, PyObject* tensor, PyObject* other) {
+  if (disabled || !takes_over(other)) Py_RETURN_NOTIMPLEMENTED;
+  Owned function(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), method));
+  PyObject* args[] = {tensor, other};
+  return function ? ask(function.get(), args, 2, nullptr) : nullptr;
+}
+
 void init_overrides(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }
 
 }  // namespace rushlight::python

@@ -99,18 +99,18 @@ PointwiseOp& named(const char* name) { return pointwise_op(name); }
   return Py_NewRef(a);
 }
 
-/// Tensor op anything; what is no operand is left to the other side.
-PyObject* binary(PointwiseOp& op, PyObject* a, PyObject* b) {
+/// Tensor op anything; what is no operand is left to the other side. `method`: what Tensor calls the operator.
+PyObject* binary(PointwiseOp& op, const char* method, PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     Operand in[2];
     if (is_tensor(a))
       in[0].tensor = tensor_of(a);
     else if (!try_operand(a, in[0]))
-      Py_RETURN_NOTIMPLEMENTED;
+      return left_to_other(method, b, a);
     if (is_tensor(b))
       in[1].tensor = tensor_of(b);
     else if (!try_operand(b, in[1]))
-      Py_RETURN_NOTIMPLEMENTED;
+      return left_to_other(method, a, b);
     if (batching.levels && any_batched(in, 2)) [[unlikely]]
       return over_values(op, in, 2);
     return wrap(pointwise(op, in));
@@ -121,7 +121,7 @@ PyObject* inplace(PointwiseOp& op, const char* text, PyObject* a, PyObject* b) {
   return guarded([&]() -> PyObject* {
     Operand in[2];
     in[0].tensor = tensor_of(a);
-    if (!try_operand(b, in[1])) Py_RETURN_NOTIMPLEMENTED;
+    if (!try_operand(b, in[1])) return left_to_other(text, a, b);
     if (batching.levels && any_batched(in, 2)) [[unlikely]]
       return change_values(op, text, a, in);
     pointwise_inplace(op, *tensor_of(a), in, text);
@@ -141,7 +141,7 @@ PyObject* unary(PointwiseOp& op, PyObject* a) {
 #define RUSHLIGHT_BINARY(slot, op_name)      \
   PyObject* slot(PyObject* a, PyObject* b) { \
     static PointwiseOp& op = named(op_name); \
-    return binary(op, a, b);                 \
+    return binary(op, op_name, a, b);        \
   }
 #define RUSHLIGHT_INPLACE(slot, op_name, text) \
   PyObject* slot(PyObject* a, PyObject* b) {   \
@@ -181,20 +181,20 @@ PyObject* number_positive(PyObject* a) { return Py_NewRef(a); }
 
 PyObject* number_subtract(PyObject* a, PyObject* b) {
   static PointwiseOp &op = named("sub"), &reversed = named("rsub");
-  if (is_tensor(a)) return binary(op, a, b);
-  return binary(reversed, b, a);
+  if (is_tensor(a)) return binary(op, "sub", a, b);
+  return binary(reversed, "__rsub__", b, a);
 }
 
 PyObject* number_true_divide(PyObject* a, PyObject* b) {
   static PointwiseOp &op = named("div"), &reciprocal = named("reciprocal"), &times = named("mul");
-  if (is_tensor(a)) return binary(op, a, b);
+  if (is_tensor(a)) return binary(op, "div", a, b);
   if (is_batched(b)) [[unlikely]] {
     Owned inverse(unary(reciprocal, b));
-    return inverse ? binary(times, inverse, a) : nullptr;
+    return inverse ? binary(times, "mul", inverse, a) : nullptr;
   }
   return guarded([&]() -> PyObject* {
     Operand number;
-    if (!try_operand(a, number)) Py_RETURN_NOTIMPLEMENTED;
+    if (!try_operand(a, number)) return left_to_other("__rtruediv__", b, a);
     Operand x[1] = {Operand(*tensor_of(b))};
     TensorRef inverse = pointwise(reciprocal, x);
     Operand in[2] = {Operand(inverse), number};
@@ -206,7 +206,8 @@ PyObject* number_power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&]() -> PyObject* {
     Operand base, exponent;
-    if (!try_operand(a, base) || !try_operand(b, exponent)) Py_RETURN_NOTIMPLEMENTED;
+    if (!try_operand(a, base)) return left_to_other("__rpow__", b, a);
+    if (!try_operand(b, exponent)) return left_to_other("pow", a, b);
     Operand in[2] = {base, exponent};
     if (batching.levels && any_batched(in, 2)) [[unlikely]] {
       BatchValues values(named("pow"), in, 2);
@@ -219,7 +220,7 @@ PyObject* number_power(PyObject* a, PyObject* b, PyObject* modulus) {
 PyObject* number_ipower(PyObject* a, PyObject* b, PyObject*) {
   return guarded([&]() -> PyObject* {
     Operand exponent;
-    if (!try_operand(b, exponent)) Py_RETURN_NOTIMPLEMENTED;
+    if (!try_operand(b, exponent)) return left_to_other("pow_", a, b);
     Operand in[2] = {Operand(*tensor_of(a)), exponent};
     if (batching.levels && any_batched(in, 2)) [[unlikely]] {
       BatchValues values(named("pow"), in, 2);
@@ -232,15 +233,17 @@ PyObject* number_ipower(PyObject* a, PyObject* b, PyObject*) {
 }
 
 PyObject* number_matmul(PyObject* a, PyObject* b) {
-  if (!is_tensor(a) || !is_tensor(b)) Py_RETURN_NOTIMPLEMENTED;
+  if (!is_tensor(b)) return left_to_other("matmul", a, b);
+  if (!is_tensor(a)) return left_to_other("__rmatmul__", b, a);
   if (is_batched(a) || is_batched(b)) [[unlikely]]
     return PyObject_CallMethod(reinterpret_cast<PyObject*>(tensor_type), "matmul", "OO", a, b);
   return guarded([&] { return wrap(matmul(*tensor_of(a), *tensor_of(b))); });
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int kind) {
+  static const char* methods[6] = {"lt", "le", "eq", "ne", "gt", "ge"};
   static PointwiseOp* ops[6] = {&named("lt"), &named("le"), &named("eq"), &named("ne"), &named("gt"), &named("ge")};
-  return binary(*ops[kind], a, b);
+  return binary(*ops[kind], methods[kind], a, b);
 }
 
 int number_bool(PyObject* self) {
