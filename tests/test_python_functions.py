@@ -186,3 +186,10 @@ def test_failures_are_those_of_single_matrices() -> None:
     assert solved.result[0].tolist() == [0.5, 0.5] and solved.result[1].isnan().all()
     factor = torch.linalg.cholesky_ex(torch.stack([4 * torch.eye(2), -torch.eye(2)]))
     assert torch.equal(factor.L[0], 2 * torch.eye(2)) and factor.info.tolist() == [0, 1]
+
+
+def test_division_by_its_older_names() -> None:
+    x = torch.tensor([2.0, 4.0])
+    assert x.__rdiv__(1).tolist() == [0.5, 0.25] and x.__div__(2).tolist() == [1, 2]
+    assert x.__rdiv__("a") is NotImplemented
+    assert x.__idiv__(2) is x and x.tolist() == [1, 2]

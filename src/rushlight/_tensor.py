@@ -72,6 +72,11 @@ def __contains__(self: Tensor, element: Any) -> bool:
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
+# their names in Python 2, which PyTorch keeps
+for _name, _same in (("__div__", "__truediv__"), ("__rdiv__", "__rtruediv__"), ("__idiv__", "__itruediv__")):
+    setattr(Tensor, _name, getattr(Tensor, _same))
+
+
 @_method
 def polygamma(self: Tensor, n: int) -> Tensor:
     """Return the derivative of order ``n`` of digamma. See :func:`rushlight.polygamma`."""

@@ -153,3 +153,20 @@ def test_empty_input():
 def test_refuses_what_does_not_fit(call, message):
     with pytest.raises(RuntimeError, match=message):
         call(torch.ones)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batch_norm_of_nothing_needs_no_channels(training):
+    x, weight, bias = torch.zeros(0, requires_grad=True), torch.ones(1, requires_grad=True), torch.zeros(1)
+    out = F.batch_norm(x, torch.zeros(3), torch.ones(3), weight, bias, training)
+    out.sum().backward()
+    assert out.shape == x.grad.shape == (0,) and weight.grad.tolist() == [0]
+    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of \[-1, 0\], but got 1\)"):
+        F.batch_norm(torch.zeros(3), torch.zeros(3), torch.ones(3), training=training)
+
+
+def test_second_derivatives_of_group_norm_of_nothing():
+    x = torch.zeros(0, 4, 3, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(F.group_norm(x, 2).sum(), x, create_graph=True)
+    assert slope.shape == x.shape
+    assert torch.func.jvp(lambda t: F.group_norm(t, 2), (x.detach(),), (x.detach(),))[1].shape == x.shape

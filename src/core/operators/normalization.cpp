@@ -299,6 +299,15 @@ void check_channels(const Tensor* t, std::int64_t channels, const char* what) {
 TensorRef normalized_batch(const Tensor& input, const Tensor* weight, const Tensor* bias, Tensor* running_mean,
                            Tensor* running_var, bool training, double momentum, double eps);
 
+/// An empty input needs no dimension of channels: nothing is normalised.
+TensorRef batch_without_channels(const Tensor& input, const Tensor* weight, const Tensor* bias) {
+  check_index(input.ndim == 1 && input.numel == 0, "Dimension out of range (expected to be in range of [",
+              -std::max(1, int(input.ndim)), ", ", std::max(1, int(input.ndim)) - 1, "], but got 1)");
+  TensorRef out = clone(input);
+  if (weight) out = mul(*out, *select(*weight, 0, 0));
+  return bias ? add(*out, *select(*bias, 0, 0)) : out;
+}
+
 TensorRef batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bias, Tensor* running_mean,
                      Tensor* running_var, bool training, double momentum, double eps, bool) {
   std::int64_t channels = input.ndim > 1 ? input.size(1) : 0;
@@ -306,13 +315,13 @@ TensorRef batch_norm(const Tensor& input, const Tensor* weight, const Tensor* bi
     check(running_mean, "running_mean must be defined in evaluation mode");
     check(running_var, "running_var must be defined in evaluation mode");
   }
+  if (input.ndim < 2) return batch_without_channels(input, weight, bias);
   check_channels(running_mean, channels, "running_mean");
   check_channels(running_var, channels, "running_var");
   check_channels(weight, channels, "weight");
   check_channels(bias, channels, "bias");
   if (!is_floating(input.dtype) && input.numel)
     fail(ErrorKind::NotImplemented, "\"batch_norm\" not implemented for '", info(input.dtype).scalar_name, "'");
-  check(input.ndim > 1, "batch_norm: expected an input of at least 2 dimensions, but got ", int(input.ndim));
   for (const Tensor* t :
        {weight, bias, static_cast<const Tensor*>(running_mean), static_cast<const Tensor*>(running_var)})
     check_types(input, t);

@@ -637,7 +637,14 @@ pointwise(
     rule="float",
     vjp=(lambda g, a, b, y: g * where(apply("eq", a, 0.0), 0.0, y / a), lambda g, a, b, y: g * 0.0),
 )
-pointwise("nextafter", loop="nextafter", params=PAIR, operands="tt", rule="floating")
+pointwise(
+    "nextafter",
+    loop="nextafter",
+    params=PAIR,
+    operands="tt",
+    rule="floating",
+    vjp=(lambda g, a, b, y: where(apply("eq", a, b), 0.0, g), lambda g, a, b, y: g * 0.0),
+)
 pointwise(
     "heaviside",
     refuses={"c": "heaviside is not yet implemented for complex tensors."},
