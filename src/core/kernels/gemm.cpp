@@ -115,12 +115,12 @@ void one_product(MatrixView a, MatrixView b, MatrixView c, T alpha, T beta) {
 /// depend on these, as the sizes say.
 struct Pieces {
   std::int64_t lines, tiles, count;
-  Pieces(std::int64_t lines, double work) : lines(lines), tiles(lines / tile) {
+  Pieces(std::int64_t lines, double work) : lines(lines), tiles((lines + tile / 2) / tile) {
     std::int64_t most = deterministic() ? 16 : in_parallel() ? 1 : num_threads();
     count =
         std::clamp<std::int64_t>(std::int64_t(work / thread_work), 1, std::max<std::int64_t>(1, std::min(most, tiles)));
   }
-  /// The last one takes what is left of a tile.
+  /// The last one takes what is left of a tile: never a single line, which BLAS would sum in another way.
   std::int64_t begin(std::int64_t i) const { return i == count ? lines : tiles * i / count * tile; }
 };
 
