@@ -82,6 +82,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], list[Callable[..., torch.Tensor]]
         ),
         [real(3, 2), real(4, 2), whole(4, 3)],
     ),
+    "embedding with a bound": (
+        lambda w: F.embedding(torch.tensor([0, 2]), w.clone(), max_norm=9.0),
+        [real(4, 3)],
+    ),
     "tensor_split": (lambda x: torch.tensor_split(x, torch.tensor([1, 3])), [real(5, 2)]),
     "gather of a number": (lambda x: x.gather(0, torch.tensor([0])), [real()]),
     "logsumexp of a number": (lambda x: torch.logsumexp(x, ()), [real()]),
@@ -186,6 +190,25 @@ def test_failures_are_those_of_single_matrices() -> None:
     assert solved.result[0].tolist() == [0.5, 0.5] and solved.result[1].isnan().all()
     factor = torch.linalg.cholesky_ex(torch.stack([4 * torch.eye(2), -torch.eye(2)]))
     assert torch.equal(factor.L[0], 2 * torch.eye(2)) and factor.info.tolist() == [0, 1]
+
+
+def test_histograms_are_made_sample_by_sample() -> None:
+    x, weight = torch.rand(3, 8), torch.rand(3, 8)
+    with pytest.warns(UserWarning, match="no batching rule for histogram"):
+        found = vmap(lambda x, w: torch.histogram(x, 4, weight=w))(x, weight)
+    for i in range(3):
+        one = torch.histogram(x[i], 4, weight=weight[i])
+        torch.testing.assert_close(found.hist[i], one.hist)
+        torch.testing.assert_close(found.bin_edges[i], one.bin_edges)
+    with pytest.warns(UserWarning, match="no batching rule for histogramdd"):
+        hist, edges = vmap(lambda x: torch.histogramdd(x, [2, 3]))(torch.rand(3, 8, 2))
+    assert hist.shape == (3, 2, 3) and [e.shape for e in edges] == [(3, 3), (3, 4)]
+
+
+def test_a_bound_on_rows_leaves_tangents_as_they_are() -> None:
+    weight, index = torch.ones(4, 3), torch.tensor([0, 2])
+    moved = jvp(lambda w: F.embedding(index, w.clone(), max_norm=0.5), (weight,), (weight,))[1]
+    assert torch.equal(moved, torch.ones(2, 3))
 
 
 def test_division_by_its_older_names() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import _C
+from .operation import reading
 
 __all__ = ["histogram", "histogramdd"]
 
@@ -101,6 +102,7 @@ def _checked_edges(name: str, x: Tensor, edges: Tensor) -> Tensor:
     return edges
 
 
+@reading("input", "bins", "weight")
 def histogram(
     input: Tensor,
     bins: int | Tensor = 100,
@@ -132,6 +134,7 @@ def histogram(
     return _Histogram(counts, edges)
 
 
+@reading("input", "weight")
 def histogramdd(
     input: Tensor,
     bins: int | Sequence[int] | Sequence[Tensor],

@@ -84,16 +84,22 @@ def reading(*names: str) -> Callable[[F], F]:
             if not level:
                 return function(*args, **kwargs)
             from .._vmap.table import looped
+            from ..utils import _pytree as pytree
 
-            def call(*sample: Any) -> Any:
-                return wrapped(**dict(zip(given, sample, strict=True)))
+            structure: Any = None
+
+            def call(*sample: Any) -> list[Tensor]:
+                nonlocal structure
+                leaves, structure = pytree.tree_flatten(wrapped(**dict(zip(given, sample, strict=True))))
+                return leaves
 
             call.__name__ = function.__name__
             values = [_C._value_at(a, level) if isinstance(a, Tensor) else None for a in given.values()]
             mask = sum([1 << i for i, value in enumerate(values) if value is not None])
             size = next(value.shape[0] for value in values if value is not None)
             arguments = [a if value is None else value for a, value in zip(given.values(), values, strict=True)]
-            return _C._batch(looped(call, level, size, mask, *arguments), level)
+            results = looped(call, level, size, mask, *arguments)
+            return pytree.tree_unflatten(_C._batch(results, level), structure)
 
         return cast("F", wrapped)
 

@@ -56,6 +56,7 @@ def _known_padding(padding_idx: int, rows: int) -> int:
 def _renormalize(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Scales the rows of `weight` at `indices` whose norm is above `max_norm` down to it, in place."""
     with rushlight.no_grad():
+        weight = weight.detach()  # tangents stay as they are, too
         used = indices.reshape(-1).unique()
         rows = weight.index_select(0, used)
         norm = rushlight.linalg.vector_norm(rows, norm_type, 1, True)
