@@ -18,6 +18,7 @@ from .factor import (
     svd,
     svdvals,
 )
+from .ldl import ldl_factor, ldl_factor_ex, ldl_solve
 from .lu import lu, lu_factor, lu_factor_ex, lu_solve
 from .matrices import LinAlgError
 from .norm import cond, matrix_norm, matrix_rank, norm, vector_norm
@@ -39,6 +40,9 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "lstsq",
     "lu",
     "lu_factor",
