@@ -18,6 +18,7 @@ ABSENT = ("fft.", "sparse.", "torch.ops.", "_refs.", "stft", "istft", "linalg.ei
 # another class.
 KNOWN = {
     "aminmax": 1,  # out= of another floating type is converted into
+    "complex": 1,  # the same
     "gather": 1,  # the same
     "narrow_copy": 1,  # IndexError for a dimension out of range, as everywhere else
     "nn.functional.multi_margin_loss": 2,  # the target's type is looked at before the weight's shape

@@ -101,7 +101,7 @@ constexpr const char* name(DType d) { return info(d).name; }
 constexpr std::int64_t item_size(DType d) { return info(d).size; }
 constexpr int category(DType d) { return info(d).category; }
 constexpr bool is_floating(DType d) { return category(d) == 2; }
-constexpr bool is_complex(DType d) { return category(d) == 3; }
+constexpr bool is_complex(DType d) { return d >= DType::Complex64; }
 constexpr bool is_integral(DType d) { return category(d) == 1; }
 constexpr bool is_differentiable(DType d) { return category(d) >= 2; }
 constexpr bool is_half(DType d) { return d == DType::Float16 || d == DType::BFloat16; }

@@ -71,12 +71,14 @@ def pointwise(
     declared before, or one that was traced. ``derivative`` (per input, ``f(*inputs, result)``) is multiplied by the
     gradient; ``vjp`` (per input, ``f(gradient, *inputs, result)``) is the gradient itself, where the product would be
     wrong at infinities. A body without either is derived by the chain rule. For complex numbers the factor is
-    conjugated (see :mod:`.trace`); ``complex_vjp`` is the rule, as it stands, of what is not holomorphic. ``rule`` says what types it takes: promote, float (integers
-    become the default floating type), floating, real (no complex ones either), integral, whole (no bool either),
-    not_bool; ``refuses`` names further kinds (b, i, f, c) that it does not take, or says a sentence of each ("any bool": of a
-    bool operand among others). ``operands`` has a letter per operand:
-    t (a tensor), n (a number), e (either); unless given, t for the first, n where there is a default. ``forms``: function, method, inplace, nn (in
-    torch._C._nn), special (in torch.special); none: the package does not offer it.
+    conjugated (see :mod:`.trace`); ``complex_vjp`` is the rule, as it stands, of what is not holomorphic.
+
+    ``rule`` says what types it takes: promote, float (integers become the default floating type), floating, real (no
+    complex ones either), integral, whole (no bool either), not_bool; ``refuses`` names further kinds (b, i, f, c) that
+    it does not take, or says a sentence of each ("any bool": of a bool operand among others). ``operands`` has a letter
+    per operand: t (a tensor), n (a number), e (either); unless given, t for the first, n where there is a default.
+    ``forms``: function, method, inplace, nn (in torch._C._nn), special (in torch.special); none: the package does not
+    offer it.
     """
     if loop is not None and not isinstance(loop, str):
         _C._add_ufunc(name, loop)

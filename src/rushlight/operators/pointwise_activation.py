@@ -6,7 +6,7 @@ import math
 
 from .declare import INPUT, PAIR, pointwise
 from .expression import Symbol, absolute, erf, exp, expm1, log, log1p, maximum, minimum, sigmoid, tanh, where
-from .pointwise import NO_COMPLEX_CLAMP
+from .pointwise_choice import NO_COMPLEX_CLAMP
 
 SQRT_HALF = math.sqrt(0.5)
 

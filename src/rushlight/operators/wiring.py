@@ -3,6 +3,7 @@
 from .. import _C
 from . import pointwise as _table  # noqa: F401  (the import declares the operators)
 from . import pointwise_activation as _activation_table  # noqa: F401
+from . import pointwise_choice as _choice_table  # noqa: F401
 from . import pointwise_loss as _loss_table  # noqa: F401
 from . import pointwise_special as _special_table  # noqa: F401
 from .declare import install

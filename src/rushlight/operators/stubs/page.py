@@ -20,7 +20,7 @@ overloads record (– where there is no derivative, ✓ where the arguments deci
 _POINTWISE = """
 ## pointwise
 
-Declared in `src/rushlight/operators/pointwise.py`, `pointwise_activation.py` and `pointwise_loss.py`: the node's
+Declared in `src/rushlight/operators/pointwise.py` and the `pointwise_*.py` beside it: the node's
 derivative is the formula in the operator's docstring.
 """
 _TABLE = """
