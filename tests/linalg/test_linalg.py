@@ -392,3 +392,19 @@ def test_older_names():
     zeros, s2, _ = torch.svd(a, compute_uv=False)
     close(s2, s)
     assert not zeros.any()
+
+
+def test_failures_agree_with_lapack_whatever_the_rounding():
+    random = np.random.default_rng(0)
+    failed = 0
+    for n in [2, 3, 4] * 150:
+        factors = random.normal(size=(n, n - 1)), random.integers(-3, 4, size=(n - 1, n))
+        a = torch.from_numpy((factors[0] @ factors[1]).astype(np.float32))
+        found, solved = linalg.inv_ex(a), linalg.solve_ex(a, a)
+        try:
+            np.linalg.inv(a.numpy())
+            assert found.info == solved.info == 0
+        except np.linalg.LinAlgError:
+            failed += 1
+            assert 0 < found.info <= n and solved.info == found.info and found.inverse.isnan().all()
+    assert failed > 50

@@ -280,11 +280,12 @@ def test_modes_nest(name: str) -> None:
     close(vmap(jacfwd(grad(one)))(batch) / scale, rows / scale)
 
 
+@in_both_types
 @each_fixed
-def test_the_checker_agrees(name: str) -> None:
+def test_the_checker_agrees(name: str, dtype: torch.dtype) -> None:
     case = CASES[name]
-    function = only(case.function, inputs(case), tuple(range(len(case.shapes))))
-    points = tuple([p.requires_grad_() for p in inputs(case)])
+    function = only(case.function, inputs(case, dtype=dtype), tuple(range(len(case.shapes))))
+    points = tuple([p.requires_grad_() for p in inputs(case, dtype=dtype)])
     assert gradcheck(function, points, check_forward_ad=True, check_batched_grad=True, fast_mode=True)
 
 

@@ -112,9 +112,13 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Return cholesky's factor, and per matrix the order of a minor that is not positive-definite, or 0."""
     check_square("linalg.cholesky_ex", A)
+    try:
+        success = rushlight.zeros(A.shape[:-2], dtype=rushlight.int32)
+        return _cholesky_ex(*write(out, (_cholesky("linalg.cholesky_ex", A, upper), success)))
+    except LinAlgError:
+        if check_errors:
+            raise
     info = _minors(A.mH if upper else A)
-    if check_errors or not bool(every_sample(info).any()):
-        return _cholesky_ex(*write(out, (_cholesky("linalg.cholesky_ex", A, upper), info)))
     failed = (info != 0)[..., None, None]
     factor = _cholesky("linalg.cholesky_ex", regular(A, failed), upper)
     return _cholesky_ex(*write(out, (rushlight.where(failed, A.triu() if upper else A.tril(), factor), info)))

@@ -13,7 +13,7 @@ import numpy as np
 import rushlight
 from rushlight import Tensor
 
-from ..operators.operation import Operation, every_sample
+from ..operators.operation import Operation
 from .matrices import (
     LinAlgError,
     check_matrix,
@@ -47,15 +47,22 @@ _slogdet = named("linalg_slogdet", "sign logabsdet")
 
 
 def _zero_pivot(a: Any) -> int:
-    """The first (from 1) diagonal element of U that is zero, 0 where there is none: LAPACK's info."""
-    a = np.array(a, np.complex128 if a.dtype.kind == "c" else np.float64)
+    """The first (from 1) diagonal element of U that is zero, 0 where there is none: LAPACK's info.
+
+    LAPACK says whether there is one, as other roundings may find none; it is then the last.
+    """
+    try:
+        np.linalg.inv(a)
+        return 0
+    except np.linalg.LinAlgError:
+        a = np.array(a)
     for k in range(len(a)):
         at = k + int(np.argmax(np.abs(a[k:, k])))
         if a[at, k] == 0:
             return k + 1
         a[[k, at]] = a[[at, k]]
         a[k + 1 :] -= np.outer(a[k + 1 :, k] / a[k, k], a[k])
-    return 0
+    return len(a)
 
 
 def _singular(a: Any) -> tuple[str, int]:
@@ -174,6 +181,10 @@ def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     return write(out, computed)
 
 
+def _success(A: Tensor) -> Tensor:
+    return rushlight.zeros(A.shape[:-2], dtype=rushlight.int32)
+
+
 @over_batches(2)
 def _info(A: Tensor) -> Tensor:
     return tensor(np.array([_zero_pivot(a) for a in matrices_of(A)], np.int32).reshape(A.shape[:-2]))
@@ -182,9 +193,12 @@ def _info(A: Tensor) -> Tensor:
 def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     """Return the inverse, and per matrix the number (from 1) of a zero pivot, 0 where there is none."""
     check_square("linalg.inv_ex", A)
+    try:
+        return _inv_ex(*write(out, (LinalgInvEx.apply(A), _success(A))))
+    except LinAlgError:
+        if check_errors:
+            raise
     info = _info(A)
-    if check_errors or not bool(every_sample(info).any()):
-        return _inv_ex(*write(out, (LinalgInvEx.apply(A), info)))
     failed = (info != 0)[..., None, None]
     inverse = LinalgInvEx.apply(regular(A, failed)).masked_fill(failed, float("nan"))
     return _inv_ex(*write(out, (inverse, info)))
@@ -244,9 +258,12 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Return X with A X = B, and per matrix the number (from 1) of a zero pivot, 0 where there is none."""
     check_square("linalg.solve_ex", A)
+    try:
+        return _solve_ex(*write(out, (solve(A, B, left=left), _success(A))))
+    except LinAlgError:
+        if check_errors:
+            raise
     info = _info(A)
-    if check_errors or not bool(every_sample(info).any()):
-        return _solve_ex(*write(out, (solve(A, B, left=left), info)))
     failed = (info != 0)[..., None] if _is_vector(A, B) else (info != 0)[..., None, None]
     result = solve(regular(A, (info != 0)[..., None, None]), B, left=left).masked_fill(failed, float("nan"))
     return _solve_ex(*write(out, (result, info)))

@@ -21,8 +21,8 @@ class Operation(Function):
     """A Function of which ``forward``, on NumPy's arrays, and ``backward``, in tensor operations, are all there is.
 
     Forward mode transposes ``backward`` (src/core/autograd/tangent.h), so that derivatives of every order and in every
-    mode follow from it. ``backward`` must neither look at the numbers of its cotangents nor compute without recording,
-    but may ask ``ctx.needs_input_grad``.
+    mode follow from it. ``backward`` may ask ``ctx.needs_input_grad``, but must not compute without recording, and look at
+    the numbers of its cotangents only to refuse them.
 
     Under vmap a batch becomes one more leading dimension, where ``core_dims`` says how many dimensions at the end
     of each argument are one item's (0 for what is no tensor); items of all tensors are batched alike. Where it is
