@@ -453,6 +453,89 @@ def logarithms_of_sums(t):
     return results, t.autograd.grad(results[0].imag, z)
 
 
+# ---- layers and composites
+
+
+@case
+def layers(t):
+    t.manual_seed(0)
+    model = t.nn.Sequential(
+        t.nn.Linear(2, 4, dtype=t.complex64), t.nn.Tanh(), t.nn.Linear(4, 1, bias=False, dtype=t.complex64)
+    )
+    optimizer = t.optim.Adam(model.parameters(), 1e-2)
+    x = t.randn(8, 2, dtype=t.complex64)
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = (model(x) - x.square().sum(1, keepdim=True)).abs().pow(2).mean()
+        loss.backward()
+        optimizer.step()
+    return loss, [p.grad for p in model.parameters()], t.nn.Linear(2, 2).to(t.complex64).weight
+
+
+@case
+def convolutions(t):
+    t.manual_seed(0)
+    layer = t.nn.Conv1d(2, 3, 2, dtype=t.complex64)
+    layer(t.randn(2, 2, 5, dtype=t.complex64)).abs().sum().backward()
+    return layer.weight.grad, layer.bias.grad
+
+
+@case
+def initial_values(t):
+    t.manual_seed(0)
+    w, found = t.empty(3, 2, dtype=t.complex64), []
+    for name in ("uniform_", "normal_", "xavier_uniform_", "kaiming_normal_", "ones_"):
+        getattr(t.nn.init, name)(w)
+        found.append(w.clone())
+    return found
+
+
+@case
+def functions_of_nn(t):
+    f, z = t.nn.functional, leaf(t, 1 + 2j, 2, 3j)
+    results = [f.tanhshrink(z), f.softsign(z), f.normalize(z, dim=0), f.l1_loss(z, z.detach() + 1j)]
+    results += [f.pad(z.reshape(1, 3), (1, 1), mode=mode) for mode in ("constant", "reflect", "replicate", "circular")]
+    return results, t.autograd.grad(sum(r.abs().sum() for r in results), z)
+
+
+@case
+def contractions(t):
+    a = t.complex(t.arange(6.0).reshape(2, 3), t.ones(2, 3)).requires_grad_()
+    b = a.detach().t().contiguous().requires_grad_()
+    y = t.einsum("ij,jk,ik->i", a, b, a[:, :2])
+    z = t.tensordot(a, a.conj(), ([1], [1]))
+    return y, z, t.autograd.grad(y.abs().sum() + z.abs().sum(), (a, b))
+
+
+@case
+def moments_and_products(t):
+    a = leaf(t, 1 + 2j, 0, 3j, -1)
+    losses = (a.std(), a.var(unbiased=False), a.cumprod(0).abs().sum(), a.prod().imag, a.cumsum(0).abs().sum())
+    both = [part.abs() for part in (*t.var_mean(a), *t.std_mean(a))]
+    return [t.autograd.grad(loss, a) for loss in (*losses, sum(both))], t.cov(a.detach()), both
+
+
+@case
+def norms(t):
+    a = leaf(t, 1 + 2j, 0, 3j, -1)
+    values = [t.linalg.vector_norm(a, p) for p in (0.5, 1, 1.5, 2, 3, float("inf"), -float("inf"))]
+    return values, [t.autograd.grad(v, a) for v in values], t.dist(a, a.flip(0))
+
+
+@case
+def places_written_to(t):
+    z, s, i = leaf(t, 0, 1j, 2), leaf(t, 1j, 2), t.tensor([0, 2])
+    written = (z.scatter(0, i, s), z.scatter_add(0, i, s), z.index_add(0, i, s), z.index_copy(0, i, s))
+    return written, [t.autograd.grad(w.abs().sum() + w.real.sum(), (z, s)) for w in (*written, z.index_put((i,), s))]
+
+
+@case
+def checkpoints(t):
+    z = leaf(t, 0.5 + 1j, 2)
+    t.utils.checkpoint.checkpoint(lambda z: (z * z).exp().abs(), z, use_reentrant=False).sum().backward()
+    return z.grad
+
+
 def shown(value: Any) -> Any:
     """Nested results as types, shapes and numbers."""
     if isinstance(value, tuple | list):
