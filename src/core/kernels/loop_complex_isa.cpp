@@ -92,7 +92,11 @@ struct LogAddExp {
 struct Sgn {
   template <class R>
   static Complex<R> f(Complex<R> a) {
-    R size = std::abs(a);
+    R size;
+    if constexpr (std::is_same_v<R, float>)  // the square of a float fits a double
+      size = float(std::sqrt(double(a.real()) * a.real() + double(a.imag()) * a.imag()));
+    else
+      size = std::abs(a);
     return size == 0 ? Complex<R>(0) : Complex<R>(a.real() / size, a.imag() / size);
   }
 };

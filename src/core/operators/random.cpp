@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/random.h"
+#include "operators/complex.h"
 #include "operators/random_fill.h"
 #include "operators/view.h"
 
@@ -88,11 +89,8 @@ void check_floating(DType d, const char* distribution, const char* text) {
 
 /// A complex tensor as the real one with a last dimension of two parts.
 TensorRef parts_of(const Tensor& t) {
-  Dims sizes(t.sizes()), strides(t.strides());
-  for (auto& s : strides) s *= 2;
-  sizes.push_back(2);
-  strides.push_back(1);
-  return make_tensor(Ref<Storage>(t.storage), real_of(t.dtype), sizes, strides, t.offset * 2);
+  RealWindow parts(true, t.sizes(), t.strides(), t.offset);
+  return make_tensor(Ref<Storage>(t.storage), real_of(t.dtype), parts.sizes, parts.strides, parts.offset);
 }
 
 /// Refuses, or for floating types comments on, a bound that the type does not hold.
