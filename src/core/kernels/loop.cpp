@@ -24,10 +24,11 @@ void add_loop(std::string_view name, int n_in, const LoopSignature& signature) {
   if (!l.find(signature.in)) l.signatures.push_back(signature);
 }
 
-#define RUSHLIGHT_DECLARE(isa)           \
-  namespace isa {                        \
-  LoopBuild loop_build();                \
-  void add_complex_loops(LoopAdder add); \
+#define RUSHLIGHT_DECLARE(isa)            \
+  namespace isa {                         \
+  LoopBuild loop_build();                 \
+  void add_function_loops(LoopAdder add); \
+  void add_complex_loops(LoopAdder add);  \
   }
 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
 
@@ -43,6 +44,7 @@ void register_special_loops();  // loop_special.cpp
 
 void register_loops() {
   build().add_all(&add_loop);
+  RUSHLIGHT_BEST(add_function_loops(&add_loop));
   RUSHLIGHT_BEST(add_complex_loops(&add_loop));
   register_special_loops();
 }

@@ -65,6 +65,12 @@ struct Reciprocal {
     return Div::f(Complex<R>(1), a);
   }
 };
+struct Sigmoid {
+  template <class R>
+  static Complex<R> f(Complex<R> a) {
+    return Div::f(Complex<R>(1), R(1) + std::exp(-a));
+  }
+};
 struct Sqrt {
   template <class R>
   static Complex<R> f(Complex<R> a) {
@@ -165,6 +171,7 @@ void add_complex_loops(Adder add) {
   unary_loops<Square, RUSHLIGHT_COMPLEX>(add, "square");
   unary_loops<Reciprocal, RUSHLIGHT_COMPLEX>(add, "reciprocal");
   unary_loops<Sqrt, RUSHLIGHT_COMPLEX>(add, "sqrt");
+  unary_loops<Sigmoid, RUSHLIGHT_COMPLEX>(add, "sigmoid");
   unary_loops<Rsqrt, RUSHLIGHT_COMPLEX>(add, "rsqrt");
   unary_loops<Sgn, RUSHLIGHT_COMPLEX>(add, "sgn");
   size_loops<Abs, RUSHLIGHT_FLOATS>(add, "abs");

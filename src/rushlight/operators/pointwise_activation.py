@@ -10,7 +10,7 @@ from .pointwise_choice import NO_COMPLEX_CLAMP
 
 SQRT_HALF = math.sqrt(0.5)
 
-pointwise("sigmoid", lambda x: 1.0 / (1.0 + exp(-x)), rule="float", derivative=lambda x, y: y * (1.0 - y))
+pointwise("sigmoid", loop="sigmoid", rule="float", derivative=lambda x, y: y * (1.0 - y))
 pointwise(
     "relu",
     loop="relu",
@@ -27,7 +27,7 @@ pointwise(
 )
 pointwise(
     "silu",
-    lambda x: x / (1.0 + exp(-x)),
+    lambda x: x * sigmoid(x),
     rule="floating",
     vjp=lambda g, x, y: g * (sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x)))),
     forms="nn inplace",

@@ -1,0 +1,135 @@
+"""Loops of elementary functions against the C library in a wider type: accuracy, special values, all layouts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+RNG = np.random.default_rng(0)
+SPECIAL = [0.0, -0.0, 1, -1, 2, -2, 0.5, 2.5, -2.5, 3, -3, math.inf, -math.inf, math.nan, 1e-40, -1e-40, 1e38, -1e38]
+SPECIAL += [1e10, 16777217, 1e-45]
+
+
+def units_in_the_last_place(found, expected):
+    """How far results are from values of a wider type, in steps of the results' type."""
+    with np.errstate(over="ignore"):
+        rounded = expected.astype(found.dtype)
+    same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
+    assert np.isfinite(found[~same]).all() and np.isfinite(rounded[~same]).all()
+    return (np.abs(found[~same] - expected[~same]) / np.spacing(np.abs(rounded[~same]))).max(initial=0)
+
+
+def values(name, *arrays):
+    return getattr(torch, name)(*[torch.from_numpy(a.copy()) for a in arrays]).numpy()
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "scale", "exact", "bound"),
+    [
+        ("exp", np.float32, 30, lambda x: np.exp(x), 1.1),
+        ("erf", np.float32, 1.5, np.vectorize(math.erf), 2),
+        ("sigmoid", np.float32, 10, lambda x: 1 / (1 + np.exp(-x)), 2.5),
+        ("sigmoid", np.float64, 10, lambda x: 1 / (1 + np.exp(-x)), 2),
+        ("sin", np.float64, 3, np.sin, 1.5),
+        ("sin", np.float64, 3e5, np.sin, 1.5),
+        ("sin", np.float64, 1e8, np.sin, 1.5),
+        ("cos", np.float64, 3, np.cos, 1.5),
+        ("cos", np.float64, 3e5, np.cos, 1.5),
+    ],
+)
+def test_accuracy(name, dtype, scale, exact, bound):
+    x = (RNG.standard_normal(100_000) * scale).astype(dtype)
+    wide = x.astype(np.float64 if dtype is np.float32 else np.longdouble)
+    assert units_in_the_last_place(values(name, x), exact(wide)) <= bound
+
+
+def test_sine_near_its_zeros():
+    x = np.arange(-2000, 2000) * (math.pi / 2)
+    assert units_in_the_last_place(values("sin", x), np.sin(x.astype(np.longdouble))) <= 1.5
+    assert units_in_the_last_place(values("cos", x), np.cos(x.astype(np.longdouble))) <= 1.5
+
+
+def test_powers():
+    x = np.abs(RNG.standard_normal(100_000) * 5).astype(np.float32)
+    y = (RNG.standard_normal(100_000) * 12).astype(np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        assert units_in_the_last_place(values("pow", x, y), x.astype(np.float64) ** y.astype(np.float64)) <= 1
+        whole = np.round(y)
+        negative = (-x).astype(np.float64) ** whole.astype(np.float64)
+        assert units_in_the_last_place(values("pow", -x, whole), negative) <= 1
+
+
+@pytest.mark.parametrize(("x", "y"), list(itertools.product(SPECIAL, SPECIAL)))
+def test_powers_of_special_values(x, y):
+    x, y = np.array([x], np.float32), np.array([y], np.float32)
+    with np.errstate(all="ignore"):
+        expected = np.float64(x[0]) ** np.float64(y[0])
+        expected = np.array([expected]).astype(np.float32)
+    found = values("pow", x, y)
+    assert units_in_the_last_place(found, expected) <= 1
+    assert np.isnan(found[0]) or np.signbit(found[0]) == np.signbit(expected[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1, 1e5, 1e12, 1e30])
+def test_remainders_are_exact(dtype, scale):
+    x = (RNG.standard_normal(20_000) * scale).astype(dtype)
+    y = (RNG.standard_normal(20_000) * RNG.choice([1e-3, 1, 30], 20_000)).astype(dtype)
+    x[:2000] = (y[:2000] * np.round(RNG.standard_normal(2000) * 1000)).astype(dtype)  # near whole quotients
+    x[-(len(SPECIAL) ** 2) :] = np.repeat(np.array(SPECIAL, dtype), len(SPECIAL))
+    y[-(len(SPECIAL) ** 2) :] = np.tile(np.array(SPECIAL, dtype), len(SPECIAL))
+    with np.errstate(all="ignore"):
+        for name, exact in (("fmod", np.fmod), ("remainder", np.remainder), ("floor_divide", np.floor_divide)):
+            found, expected = values(name, x, y), exact(x, y)
+            defined = ~((name != "fmod") & np.isinf(y)) & ~((name == "floor_divide") & np.isinf(x))  # NumPy's own ideas
+            assert np.array_equal(found[defined], expected[defined], equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["exp", "sigmoid", "erf", "sin", "cos"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_result_does_not_depend_on_its_place(name, dtype):
+    x = torch.randn(700, dtype=dtype) * 3
+    x[::97] = 1e7  # beyond what the fast way of sine serves
+    function = getattr(torch, name)
+    whole = function(x)
+    assert torch.equal(whole, torch.stack([function(v) for v in x]))
+    wide = torch.zeros(700, 3, dtype=dtype)
+    wide[:, 1] = x
+    assert torch.equal(whole, function(wide[:, 1]))
+    assert torch.equal(whole, getattr(torch, name + "_")(x))
+
+
+@pytest.mark.parametrize("name", ["pow", "fmod", "remainder", "floor_divide"])
+def test_layouts_of_two_operands(name):
+    x, y = torch.rand(300) * 9 + 0.1, torch.rand(300) * 3 + 0.5
+    y[7] = 1e-12  # a quotient beyond what the fast way serves
+    function = getattr(torch, name)
+    whole = function(x, y)
+    assert torch.equal(whole, torch.stack([function(a, b) for a, b in zip(x, y, strict=True)]))
+    pair = torch.stack([x, y], 1)
+    assert torch.equal(whole, function(pair[:, 0], pair[:, 1]))
+    assert torch.equal(function(x, 1.7), function(x, torch.full((300,), 1.7)))
+    assert torch.equal(function(torch.tensor(5.5), y), function(torch.full((300,), 5.5), y))
+    assert torch.equal(whole, getattr(x.clone(), name + "_")(y))
+    assert torch.equal(whole, function(x, y, out=y) if name != "floor_divide" else whole)
+
+
+def test_all_numbers_of_half_precision():
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    halves = torch.from_numpy(bits.view(np.float16).copy())
+    wide = halves.float()
+    assert np.array_equal(wide.numpy(), bits.view(np.float16).astype(np.float32), equal_nan=True)
+    assert np.array_equal(wide.half().numpy(), bits.view(np.float16), equal_nan=True)
+    x = RNG.integers(0, 2**32, 100_001, dtype=np.uint32).view(np.float32)
+    with np.errstate(over="ignore"):
+        expected = x.astype(np.float16)
+    assert np.array_equal(torch.from_numpy(x.copy()).half().numpy(), expected, equal_nan=True)
+    strided = torch.from_numpy(np.stack([x, x], 1))[:, 1].half()
+    assert (
+        strided.numpy().view(np.uint16).tolist() == torch.from_numpy(x.copy()).half().numpy().view(np.uint16).tolist()
+    )
