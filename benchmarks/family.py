@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .workload import Step, gradient_step, workload
@@ -176,3 +177,73 @@ def iadd_small(torch: Any) -> Step:
     """Adding in place."""
     x, y = torch.zeros(4), torch.ones(4)
     return lambda: x.add_(y)
+
+
+@workload("scalar")
+def compare_small(torch: Any) -> Step:
+    """A comparison and its truth."""
+    x = torch.tensor(1.5)
+    return lambda: bool(x > 1)
+
+
+@workload("scalar")
+def iterate_small(torch: Any) -> Step:
+    """The elements of a small tensor, one by one."""
+    x = torch.ones(4)
+    return lambda: list(x)
+
+
+@workload("scalar")
+def shape_small(torch: Any) -> Step:
+    """The sizes of a tensor."""
+    x = torch.ones(4, 3)
+    return lambda: x.shape
+
+
+@workload("scalar")
+def setitem_small(torch: Any) -> Step:
+    """One element of a small tensor written."""
+    x = torch.ones(4)
+
+    def step() -> None:
+        x[1] = 0.5
+
+    return step
+
+
+@workload("reduction")
+def sum_small(torch: Any) -> Step:
+    """The sum of four numbers."""
+    x = torch.ones(4)
+    return lambda: x.sum()
+
+
+@workload("product")
+def einsum_small(torch: Any) -> Step:
+    """A batch of small products by an equation."""
+    torch.manual_seed(0)
+    a, b = torch.randn(8, 16, 12), torch.randn(8, 12, 16)
+    return lambda: torch.einsum("bij,bjk->bik", a, b)
+
+
+def _function(call: Callable[[Any, Any], Any], double: bool) -> Any:
+    def build(torch: Any) -> Step:
+        torch.manual_seed(0)
+        x = torch.rand(100000, dtype=torch.float64 if double else torch.float32) * 4 + 0.1
+        return lambda: call(torch, x).sum()
+
+    return build
+
+
+_FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {
+    "exp": (lambda torch, x: torch.exp(x), False),
+    "log": (lambda torch, x: torch.log(x), False),
+    "sin": (lambda torch, x: torch.sin(x), False),
+    "sin_double": (lambda torch, x: torch.sin(x), True),
+    "sigmoid": (lambda torch, x: torch.sigmoid(x), False),
+    "power": (lambda torch, x: x**2.5, False),
+    "remainder": (lambda torch, x: x % 0.3, False),
+    "erf": (lambda torch, x: torch.erf(x), False),
+}
+for _name, (_call, _double) in _FUNCTIONS.items():
+    workload("function", f"{_name}_1e5")(_function(_call, _double))
