@@ -17,6 +17,7 @@ ABSENT = ("fft.", "sparse.", "torch.ops.", "_refs.", "stft", "istft", "linalg.ei
 # What differs on purpose or is still to be built, by operator: how many of its wrong inputs are taken or refused with
 # another class.
 KNOWN = {
+    "__rdiv__": 2,  # called of a number: the TypeError of a type's method
     "aminmax": 1,  # out= of another floating type is converted into
     "complex": 1,  # the same
     "gather": 1,  # the same
