@@ -10,7 +10,7 @@ import os
 if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
     from . import _C as _C
 else:
-    os.environ["GOMP_SPINCOUNT"] = "5000"
+    os.environ["GOMP_SPINCOUNT"] = "1000"
     try:
         from . import _C as _C
     finally:

@@ -79,11 +79,12 @@ NodeKind& lambda_kind(const char* name) {
 }
 
 template <class F>
-Node* make_lambda_node(const char* name, std::span<const Tensor* const> inputs, std::span<const Save> saves,
-                       int n_outputs, F&& f) {
+Ref<Node> make_lambda_node(const char* name, std::span<const Tensor* const> inputs, std::span<const Save> saves,
+                           int n_outputs, F&& f) {
   using L = LambdaNode<std::decay_t<F>>;
   Node* node = new_node(&lambda_kind<L>(name), sizeof(L), int(inputs.size()), int(saves.size()), n_outputs);
   new (&static_cast<L*>(node)->f) std::decay_t<F>(std::forward<F>(f));
+  auto owned = Ref<Node>::adopt(node);  // saving may raise: hooks of saved tensors do
   fill_edges(node, inputs);
   for (std::size_t i = 0; i < saves.size(); ++i) {
     const Save& s = saves[i];
@@ -92,7 +93,7 @@ Node* make_lambda_node(const char* name, std::span<const Tensor* const> inputs, 
     else if (s.tensor)
       save_input(node, int(i), s.tensor, s.input);
   }
-  return node;
+  return owned;
 }
 
 inline bool any_wants_gradients(std::span<const Tensor* const> inputs) {
@@ -127,13 +128,13 @@ TensorRef record(const char* name, TensorRef out, std::initializer_list<const Te
                  std::initializer_list<Save> saves, F&& f) {
   std::span<const Tensor* const> in(inputs.begin(), inputs.size());
   if (any_needs_record(in)) {
-    Node* node = make_lambda_node(name, in, std::span<const Save>(saves.begin(), saves.size()), 1, std::forward<F>(f));
-    note_output(node, *out);
+    Ref<Node> node =
+        make_lambda_node(name, in, std::span<const Save>(saves.begin(), saves.size()), 1, std::forward<F>(f));
+    note_output(node.get(), *out);
     if (modes.dual) [[unlikely]]
-      give_dual_history(node, {&out, 1});
+      give_dual_history(node.get(), {&out, 1});
     else
-      set_history(*out, node);
-    release(static_cast<Object*>(node));
+      set_history(*out, node.get());
   } else {
     spread_volatile(in, *out);
   }
@@ -149,7 +150,8 @@ void record_many(const char* name, std::span<const TensorRef> outs, std::span<co
       if (out) spread_volatile(inputs, *out);
     return;
   }
-  Node* node = make_lambda_node(name, inputs, saves, int(outs.size()), std::forward<F>(f));
+  Ref<Node> owned = make_lambda_node(name, inputs, saves, int(outs.size()), std::forward<F>(f));
+  Node* node = owned.get();
   note_output(node, *outs[0]);
   for (std::size_t i = 1; i < outs.size(); ++i)
     node->extras().more_sizes.push_back(outs[i] ? Dims(outs[i]->sizes()) : Dims());
@@ -161,7 +163,6 @@ void record_many(const char* name, std::span<const TensorRef> outs, std::span<co
     for (std::size_t i = 0; i < outs.size(); ++i)
       if (outs[i] && is_differentiable(outs[i]->dtype)) set_history(*outs[i], node, std::uint32_t(i));
   }
-  release(static_cast<Object*>(node));
 }
 
 }  // namespace rushlight

@@ -140,15 +140,14 @@ Node* Tensor::slow_grad_fn() const {
   RealWindow whole(turned && is_complex(base_type), base.sizes(), base.strides(), base.offset);
   RealWindow part(turned && is_complex(own), sizes(), strides(), offset);
   const Tensor* inputs[] = {&base};
-  Node* node = make_lambda_node("AsStridedBackward0", inputs, {}, 1, [=](Vjp& v) {
+  Ref<Node> node = make_lambda_node("AsStridedBackward0", inputs, {}, 1, [=](Vjp& v) {
     TensorRef g = turned ? as_real_numbers(*cast(*v.grad(), own)) : v.grad();
     g = as_strided_backward(*g, whole.sizes, whole.strides, whole.offset, part.sizes, part.strides, part.offset);
     v.set(0, turned ? as_numbers_of(base_type, *g) : g);
   });
-  note_output(node, *this);
-  set_history(const_cast<Tensor&>(*this), node);
+  note_output(node.get(), *this);
+  set_history(const_cast<Tensor&>(*this), node.get());
   meta->view_version = storage->version;
-  release(static_cast<Object*>(node));
   return grad_fn_;
 }
 

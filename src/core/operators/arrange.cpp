@@ -268,8 +268,8 @@ TensorRef triangle_(Tensor& t, std::int64_t k, bool lower) {
   Ref<Node> node;
   if (records) {
     const Tensor* inputs[] = {&t};
-    node = Ref<Node>::adopt(make_lambda_node(lower ? "TrilBackward0" : "TriuBackward0", inputs, {}, 1,
-                                             [k, lower](Vjp& v) { v.set(0, triangle(*v.grad(), k, lower)); }));
+    node = make_lambda_node(lower ? "TrilBackward0" : "TriuBackward0", inputs, {}, 1,
+                            [k, lower](Vjp& v) { v.set(0, triangle(*v.grad(), k, lower)); });
   }
   clear_triangle(t, k, lower);
   finish_inplace(t, std::move(node), lower ? "tril_" : "triu_");

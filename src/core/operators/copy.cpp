@@ -163,11 +163,10 @@ void copy_into(Tensor& self, const Tensor& from) {
   Ref<Node> node;
   if (records && is_differentiable(self.dtype)) {
     const Tensor* inputs[] = {&self, &from};
-    node = Ref<Node>::adopt(
-        make_lambda_node("CopyBackwards", inputs, {}, 1, [sizes = Dims(from.sizes()), dtype = from.dtype](Vjp& v) {
-          if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
-          if (v.needs(1)) v.set(1, cast(*sum_to_size(*v.grad(), sizes), dtype));
-        }));
+    node = make_lambda_node("CopyBackwards", inputs, {}, 1, [sizes = Dims(from.sizes()), dtype = from.dtype](Vjp& v) {
+      if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
+      if (v.needs(1)) v.set(1, cast(*sum_to_size(*v.grad(), sizes), dtype));
+    });
   }
   if (&from != &self) copy_numbers(self, *source);
   finish_inplace(self, std::move(node), "copy_");
@@ -196,10 +195,10 @@ void overwrite(Tensor& self, const Tensor& old, const Tensor& result, bool recor
   if (Node* fn = result.grad_fn(); fn && records) {
     if (is_view(self) || result.dtype != self.dtype || result.output_nr != 0 || &result == &old) {
       const Tensor* inputs[] = {&self, &result};
-      node = Ref<Node>::adopt(make_lambda_node("CopyBackwards", inputs, {}, 1, [dtype = result.dtype](Vjp& v) {
+      node = make_lambda_node("CopyBackwards", inputs, {}, 1, [dtype = result.dtype](Vjp& v) {
         if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
         if (v.needs(1)) v.set(1, cast(*v.grad(), dtype));
-      }));
+      });
       carried = true;
     } else {
       node = Ref<Node>(fn);

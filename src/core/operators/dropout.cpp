@@ -252,7 +252,7 @@ TensorRef rrelu_with_(Tensor& x, Tensor& noise, double lower, double upper, bool
   if (records) {
     const Tensor* inputs[] = {&x};
     Save saves[] = {save_other(noise)};
-    node = Ref<Node>::adopt(make_lambda_node("RreluWithNoiseBackward0", inputs, saves, 1, TimesNoise()));
+    node = make_lambda_node("RreluWithNoiseBackward0", inputs, saves, 1, TimesNoise());
   }
   copy_numbers(x, *out);
   finish_inplace(x, std::move(node), "rrelu_");

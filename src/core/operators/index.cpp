@@ -345,7 +345,7 @@ class Put {
   Plan plan_;
 };
 
-Node* put_node(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate) {
+Ref<Node> put_node(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate) {
   SavedIndices saved(indices, 0);
   const Tensor* inputs[] = {&t, &values};
   return make_lambda_node(
@@ -386,13 +386,12 @@ TensorRef index_put(const Tensor& t, const TensorList& indices, const Tensor& va
   TensorRef out = copy_of(t);
   Put(*out, indices, values, accumulate).write(*out);
   if (needs_record(t, values)) {
-    Node* node = put_node(t, indices, values, accumulate);
-    note_output(node, *out);
+    Ref<Node> node = put_node(t, indices, values, accumulate);
+    note_output(node.get(), *out);
     if (modes.dual)
-      give_dual_history(node, {&out, 1});
+      give_dual_history(node.get(), {&out, 1});
     else
-      set_history(*out, node);
-    release(static_cast<Object*>(node));
+      set_history(*out, node.get());
   }
   return out;
 }
@@ -403,7 +402,7 @@ void index_put_inplace(Tensor& t, const TensorList& indices, const Tensor& value
   refuse_overlapping_write(t);
   Put work(t, indices, values, accumulate);
   Ref<Node> node;
-  if (records) node = Ref<Node>::adopt(put_node(t, indices, values, accumulate));
+  if (records) node = put_node(t, indices, values, accumulate);
   work.separate(t);
   work.write(t);
   finish_inplace(t, std::move(node), "index_put_");

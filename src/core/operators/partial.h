@@ -38,8 +38,8 @@ TensorRef write_part(const char* name, Target target, std::initializer_list<cons
     if (in[i]) refuse_shared_memory(self, *in[i]);
   Ref<Node> node;
   if (records)
-    node = Ref<Node>::adopt(make_lambda_node(name, in, std::span<const Save>(saves.begin(), saves.size()), 1,
-                                             std::forward<Derivative>(derivative)));
+    node = make_lambda_node(name, in, std::span<const Save>(saves.begin(), saves.size()), 1,
+                            std::forward<Derivative>(derivative));
   write(self);
   finish_inplace(self, std::move(node), target.inplace);
   return TensorRef(&self);

@@ -326,20 +326,20 @@ Ref<Node> make_node(PointwiseOp& op, const Operand* in, DType compute, const Ten
       node->edges[j] = gradient_edge(*const_cast<Tensor*>(t));
       if (node->edges[j].node && !equal(t->sizes(), out_sizes)) node->sizes_of[j] = new Dims(t->sizes());
     }
-    if (keep[j]) {
-      node->slot[j] = std::int8_t(s);
-      save_input(node, s++, const_cast<Tensor*>(t), j);
-    }
+    if (keep[j]) node->slot[j] = std::int8_t(s++);
   }
   node->slot[op.n_in] = keep[op.n_in] ? std::int8_t(s) : std::int8_t(-1);
   if (diagnosis.anomaly || diagnosis.record_locations) [[unlikely]]
     trace_node(node);
   object_track(node);
+  auto owned = Ref<Node>::adopt(node);  // saving may raise: hooks of saved tensors do
+  for (int j = 0; j < op.n_in; ++j)
+    if (node->slot[j] >= 0) save_input(node, node->slot[j], const_cast<Tensor*>(in[j].tensor), j);
   if (out) {
     if (keep[op.n_in]) save_output(node, s, const_cast<Tensor*>(out), 0);
     note_output(node, *out);
   }
-  return Ref<Node>::adopt(node);
+  return owned;
 }
 
 /// What is computed from a volatile tensor is volatile.

@@ -64,7 +64,7 @@ TensorRef redraw(Tensor& t, const char* operation, F&& draw) {
   Ref<Node> node;
   if (records) {
     const Tensor* inputs[] = {&t};
-    node = Ref<Node>::adopt(make_lambda_node(name.characters, inputs, {}, 1, NoDependence<name>()));
+    node = make_lambda_node(name.characters, inputs, {}, 1, NoDependence<name>());
   }
   finish_inplace(t, std::move(node), operation);
   return TensorRef(&t);

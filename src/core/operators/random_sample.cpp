@@ -47,11 +47,10 @@ TensorRef bernoulli_tensor_(Tensor& t, const Tensor& p, GeneratorArg g) {
   Ref<Node> node;
   if (records) {
     const Tensor* inputs[] = {&t, &p};
-    node = Ref<Node>::adopt(
-        make_lambda_node("BernoulliBackward1", inputs, {}, 1, [sizes = Dims(p.sizes()), dtype = p.dtype](Vjp& v) {
-          if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
-          if (v.needs(1)) v.set(1, zeros(sizes, dtype));
-        }));
+    node = make_lambda_node("BernoulliBackward1", inputs, {}, 1, [sizes = Dims(p.sizes()), dtype = p.dtype](Vjp& v) {
+      if (v.needs(0)) v.set(0, zeros_like(*v.grad()));
+      if (v.needs(1)) v.set(1, zeros(sizes, dtype));
+    });
   }
   finish_inplace(t, std::move(node), "bernoulli_");
   return TensorRef(&t);

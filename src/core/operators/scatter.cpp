@@ -372,7 +372,7 @@ TensorRef reduce_to(const char* name, Target target, std::int64_t dim_, const Te
                    : result;
   TensorRef old = copy_of(self);  // the derivative reads the old numbers
   Save saves[] = {save_other(index), save_in(*old, 0), save_in(*source, 1), save_other(result)};
-  auto node = Ref<Node>::adopt(make_lambda_node(name, inputs, saves, 1, derivative));
+  auto node = make_lambda_node(name, inputs, saves, 1, derivative);
   copy_numbers(self, *result);
   finish_inplace(self, std::move(node), target.inplace);
   return TensorRef(&self);

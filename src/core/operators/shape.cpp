@@ -73,7 +73,7 @@ TensorRef rearrange(const char* name, const char* operation, Tensor& t, const Di
   Ref<Node> node;
   if (records) {
     const Tensor* inputs[] = {&t};
-    node = Ref<Node>::adopt(make_lambda_node(name, inputs, {}, 1, std::forward<F>(derivative)));
+    node = make_lambda_node(name, inputs, {}, 1, std::forward<F>(derivative));
   }
   set_geometry(&t, sizes, strides);
   t.offset = offset;
