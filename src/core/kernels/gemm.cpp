@@ -125,13 +125,27 @@ struct Pieces {
 };
 
 /// On as many threads as pay, each with rows or columns of c.
+/// Copies the first row of a matrix to all others, along what lies together in memory.
+template <class T>
+void repeat_first_row(const MatrixView& c) {
+  auto* first = static_cast<T*>(c.data);
+  if (std::abs(c.row_stride) < std::abs(c.col_stride)) {
+    for (std::int64_t j = 0; j < c.cols; ++j) {
+      T* column = first + j * c.col_stride;
+      T value = *column;
+      for (std::int64_t i = 1; i < c.rows; ++i) column[i * c.row_stride] = value;
+    }
+  } else {
+    for (std::int64_t i = 1; i < c.rows; ++i)
+      for (std::int64_t j = 0; j < c.cols; ++j) first[i * c.row_stride + j * c.col_stride] = first[j * c.col_stride];
+  }
+}
+
 template <class T>
 void blas(MatrixView a, MatrixView b, const MatrixView& c, T alpha, T beta) {
   if (beta == T(0) && a.row_stride == 0 && a.rows > 2) {  // rows that are one (expanded) are multiplied once
     blas<T>({a.data, 1, a.cols, a.cols, a.col_stride}, b, {c.data, 1, c.cols, c.cols, c.col_stride}, alpha, beta);
-    auto* first = static_cast<T*>(c.data);
-    for (std::int64_t i = 1; i < c.rows; ++i)
-      for (std::int64_t j = 0; j < c.cols; ++j) first[i * c.row_stride + j * c.col_stride] = first[j * c.col_stride];
+    repeat_first_row<T>(c);
     return;
   }
   if (beta == T(0) && b.col_stride == 0 && b.cols > 2) return blas<T>(turned(b), turned(a), turned(c), alpha, beta);

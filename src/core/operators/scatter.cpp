@@ -23,18 +23,20 @@ void check_places(const Tensor& index, int dim, std::int64_t size) {
   if (index.numel == 0) return;
   char* base[1] = {const_cast<char*>(reinterpret_cast<const char*>(index.read()))};
   const std::int64_t* strides[1] = {index.strides().data()};
-  std::int64_t item[1] = {8}, bad = 0;
-  bool found = false;
+  std::int64_t item[1] = {8};
   Nest nest(index.sizes(), strides, item, 1);
   nest.run(base, 0, nest.numel, [&](char** p, std::int64_t n, const std::int64_t* steps) {
-    for (std::int64_t i = 0; i < n && !found; ++i) {
-      std::int64_t at = *reinterpret_cast<const std::int64_t*>(p[0] + i * steps[0]);
-      if (std::uint64_t(at) < std::uint64_t(size)) continue;
-      bad = at;
-      found = true;
-    }
+    auto at = [&, first = p[0], step = steps[0]](std::int64_t i) {
+      return *reinterpret_cast<const std::int64_t*>(first + i * step);
+    };
+    std::uint64_t largest = 0;  // a negative place is larger than any size
+    for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, std::uint64_t(at(i)));
+    if (largest < std::uint64_t(size)) [[likely]]
+      return;
+    for (std::int64_t i = 0; i < n; ++i)
+      check(std::uint64_t(at(i)) < std::uint64_t(size), "index ", at(i), " is out of bounds for dimension ", dim,
+            " with size ", size);
   });
-  check(!found, "index ", bad, " is out of bounds for dimension ", dim, " with size ", size);
 }
 
 struct Shape {  // a scalar counts as a vector of one element
