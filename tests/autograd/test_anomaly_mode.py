@@ -315,3 +315,33 @@ def test_checks_reach_subclasses():
         pytest.raises(RuntimeError, match="Operation 'div' returned nan"),
     ):
         x / x
+
+
+# ---- large tensors, whose gradients are pending work
+
+
+def test_the_first_bad_gradient_of_a_pending_chain_is_named():
+    x = torch.full((100_000,), 4.0, requires_grad=True)
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan"):
+        ((((x - 4).sqrt() * 0) + x) * 2).tanh().sum().backward()
+    assert x.grad is None
+
+
+def test_a_bad_pending_gradient_is_found_before_a_hook_runs():
+    seen = []
+    x = torch.full((100_000,), 4.0, requires_grad=True)
+    y = x - 4
+    y.register_hook(lambda g: seen.append("hook"))
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan"):
+        (y.sqrt() * 0).exp().sum().backward()
+    assert seen == [] and x.grad is None
+
+
+def test_a_pending_chain_is_looked_at_in_few_passes():
+    x = torch.randn(100_000, requires_grad=True)
+    with torch.autograd.detect_anomaly():
+        y = ((x * 2 + 1).sin() * 3).exp().sum()
+        before = torch._C._deferral_stats()["passes"]
+        y.backward()
+        assert torch._C._deferral_stats()["passes"] - before <= 2
+    assert torch.allclose(x.grad, ((x * 2 + 1).sin() * 3).exp() * 6 * (x * 2 + 1).cos())

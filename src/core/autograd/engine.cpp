@@ -91,9 +91,12 @@ class Run {
       std::pop_heap(ready_.begin(), ready_.end(), Later());
       Task* task = ready_.back();
       ready_.pop_back();
+      if (!unseen_.empty() && !goes_unseen(task->node)) [[unlikely]]
+        look_at_unseen();
       step(*task);
       if ((++steps & 1023) == 0) breathe();
     }
+    look_at_unseen();
     return caught;
   }
 
@@ -242,6 +245,7 @@ class Run {
     }
     bool leaf = node->kind == &AccumulateGrad::kind;
     bool runs = task.needed && (!leaf || options_.accumulate || options_.inputs.empty());
+    Kept kept;
     try {
       Node* outer = std::exchange(running_node, node);
       struct Restore {
@@ -254,7 +258,6 @@ class Run {
         runs = runs && (leaf ? options_.accumulate : goes_on(node));
       }
       if (!runs) return finish_edges(task, results);
-      Kept kept;
       bool any = false;
       for (int i = 0; i < node->n_outputs && !any; ++i) any = bool(task.grads[i]);
       if (any || node->kind->runs_without_gradients) {
@@ -277,12 +280,12 @@ class Run {
               [&](NodePostHook& hook) { hook.call(results, node->n_edges, kept.data(), node->n_outputs); });
         }
       }
-      if (diagnosis.anomaly && diagnosis.check_nan) [[unlikely]]
-        refuse_not_finite(node, results, kept.data());
     } catch (...) {
       if (diagnosis.anomaly) explain_failure(node);
       throw;
     }
+    if (diagnosis.anomaly && diagnosis.check_nan) [[unlikely]]
+      look_at(node, results, kept.data());
     if (!options_.keep_graph) release_saved(node);
     finish_edges(task, results);
   }
@@ -343,11 +346,57 @@ class Run {
     node->kind->apply(node, grads, results);
   }
 
-  static void refuse_not_finite(Node* node, TensorRef* results, const TensorRef* grads) {
+  // Anomaly mode looks at every gradient. To look at pending work is to compute it; so nodes that leave such work are
+  // looked at together, when it is computed in one pass: while they hold less than a cache takes, and before anything
+  // runs that has effects of its own.
+
+  static constexpr std::size_t most_unseen = 64 << 20;  // bytes
+
+  struct Unseen {
+    Ref<Node> node;
+    TensorList results, grads;
+  };
+
+  bool goes_unseen(const Node* node) const {
+    const NodeExtra* extra = node->extra;
+    return node->kind->apply == unseen_.back().node->kind->apply &&
+           (!extra || (extra->tensor_hooks.empty() && extra->pre_hooks.empty() && extra->post_hooks.empty() &&
+                       extra->retained.empty()));
+  }
+
+  void look_at(Node* node, const TensorRef* results, const TensorRef* grads) {
+    bool pending = false;
     for (int i = 0; i < node->n_edges; ++i) {
-      if (!results[i]) continue;
-      Fault fault = fault_in(*results[i], true, node_watch.infinities);
-      if (fault != Fault::None) report_not_finite(node, i, fault == Fault::Nan, grads, results[i]);
+      if (!results[i] || !results[i]->storage->deferred()) continue;
+      pending = true;
+      unseen_bytes_ += results[i]->storage->size;
+    }
+    if (pending)
+      unseen_.push_back({Ref<Node>(node), {results, results + node->n_edges}, {grads, grads + node->n_outputs}});
+    if (!pending || unseen_bytes_ > most_unseen) look_at_unseen();
+    if (!pending) refuse_not_finite(node, results, grads);
+  }
+
+  void look_at_unseen() {
+    unseen_bytes_ = 0;
+    std::vector<Unseen> unseen = std::exchange(unseen_, {});
+    // the last one first: what it stands on, and is held here, is written in the same pass
+    for (auto seen = unseen.rbegin(); seen != unseen.rend(); ++seen)
+      for (auto& result : seen->results)
+        if (result) result->storage->read_laid();
+    for (auto& seen : unseen) refuse_not_finite(seen.node.get(), seen.results.data(), seen.grads.data());
+  }
+
+  static void refuse_not_finite(Node* node, const TensorRef* results, const TensorRef* grads) {
+    for (int i = 0; i < node->n_edges; ++i) {
+      Fault fault = results[i] ? fault_in(*results[i], true, node_watch.infinities) : Fault::None;
+      if (fault == Fault::None) continue;
+      try {
+        report_not_finite(node, i, fault == Fault::Nan, grads, results[i]);
+      } catch (...) {
+        explain_failure(node);
+        throw;
+      }
     }
   }
 
@@ -378,6 +427,8 @@ class Run {
   std::vector<Chunk> chunks_;
   std::vector<Task*> ready_;
   std::unordered_map<Node*, Task*> foreign_;
+  std::vector<Unseen> unseen_;
+  std::size_t unseen_bytes_ = 0;
 };
 
 Node* current_node() { return running_node; }
