@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <complex>
+#include <cstdlib>
 #include <memory>
 
 #include "kernels/parallel.h"
@@ -124,7 +125,6 @@ struct Pieces {
   std::int64_t begin(std::int64_t i) const { return i == count ? lines : tiles * i / count * tile; }
 };
 
-/// On as many threads as pay, each with rows or columns of c.
 /// Copies the first row of a matrix to all others, along what lies together in memory.
 template <class T>
 void repeat_first_row(const MatrixView& c) {
@@ -141,6 +141,7 @@ void repeat_first_row(const MatrixView& c) {
   }
 }
 
+/// On as many threads as pay, each with rows or columns of c.
 template <class T>
 void blas(MatrixView a, MatrixView b, const MatrixView& c, T alpha, T beta) {
   if (beta == T(0) && a.row_stride == 0 && a.rows > 2) {  // rows that are one (expanded) are multiplied once
