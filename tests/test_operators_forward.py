@@ -18,13 +18,12 @@ from test_operators import (
     changes_first,
     derivable,
     each,
-    each_changing,
     filled_with,
     floating,
-    in_place,
     leaves,
     real_sum,
 )
+from test_operators_forms import each_changing, in_place
 
 DIFFERENTIABLE = [n for n, op in OPERATORS.items() if op.differentiable]
 STEP = 1e-6
