@@ -151,9 +151,7 @@ class TreeSpec:
         self.num_children = count = len(children)
         self._flat = type is not None and children.count(_LEAF) == count  # all children are leaves, as in most trees
         self.num_nodes: int = 1 + (count if self._flat else sum([child.num_nodes for child in children]))
-        self.num_leaves: int = count if self._flat else sum([child.num_leaves for child in children])
-        if type is None:
-            self.num_leaves = 1
+        self.num_leaves: int = 1 if type is None else sum([child.num_leaves for child in children])
 
     def is_leaf(self) -> bool:
         """Return whether the whole tree is one leaf."""
