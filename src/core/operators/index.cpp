@@ -1,9 +1,9 @@
 #include "operators/index.h"
 
 #include "autograd/tangent.h"
-#include "kernels/index.h"
 #include "kernels/parallel.h"
 #include "operators/operators.h"
+#include "operators/places.h"
 #include "operators/registry.h"
 
 namespace rushlight {
@@ -53,15 +53,24 @@ struct Plan {
   Dims rest_sizes, rest_strides;  ///< dimensions that are not indexed
   int block_at = 0;               ///< where the block stands among the rest in the result
   int only = -1;                  ///< the indexed dimension, where it is one alone
-  TensorRef places;  ///< int64, one per position of the block: of `only` its indices, else offsets in elements
+  TensorRef places;  ///< int64, packed, one per position of the block: of `only` its indices, which the kernel or
+                     ///< check() has to look at, else offsets in elements
+  std::int64_t step = 1, size = 1;  ///< the distance in elements of a place from the next, and how many there are
   Dims result_sizes() const {
-    Dims out;
-    for (int i = 0; i < block_at; ++i) out.push_back(rest_sizes[i]);
-    for (auto s : block) out.push_back(s);
-    for (int i = block_at; i < rest_sizes.size(); ++i) out.push_back(rest_sizes[i]);
+    Dims out(rest_sizes);
+    for (int i = block.size() - 1; i >= 0; --i) out.insert(block_at, block[i]);
     return out;
   }
+  void check() const;
 };
+
+void check_positions(const Tensor& index, int dim, std::int64_t size) {
+  if (auto bad = misplaced(index, -size, size))
+    fail(ErrorKind::Index, "index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
+}
+void Plan::check() const {
+  if (only >= 0) check_positions(*places, only, size);
+}
 
 Dims common_block(const TensorList& indices) {
   Dims block;
@@ -81,18 +90,28 @@ Dims common_block(const TensorList& indices) {
   return block;
 }
 
-/// to[k] += scale * (the k-th index, counted from the start).
-void add_positions(std::int64_t* to, const Tensor& index, const Dims& block, int dim, std::int64_t size,
-                   std::int64_t scale) {
-  TensorRef at = equal(index.sizes(), block) ? packed(index)
-                                             : packed(*make_tensor(Ref<Storage>(index.storage), DType::Int64, block,
-                                                                   broadcast_strides(index, block), index.offset));
-  const auto* from = at->read_as<std::int64_t>();
-  for (std::int64_t k = 0; k < at->numel; ++k) {
-    std::int64_t i = from[k];
-    check_index(i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim, " with size ", size);
-    to[k] += (i < 0 ? i + size : i) * scale;
+/// The index over the whole block, row-major.
+TensorRef over_block(const Tensor& index, const Dims& block) {
+  if (equal(index.sizes(), block)) return packed(index);
+  return packed(
+      *make_tensor(Ref<Storage>(index.storage), DType::Int64, block, broadcast_strides(index, block), index.offset));
+}
+
+/// Offsets in elements of what several indices name together.
+TensorRef offsets(const Tensor& t, const TensorList& indices, const Dims& block) {
+  TensorRef out = zeros(block, DType::Int64);
+  for (int d = 0; d < t.ndim; ++d) {
+    if (!indices[std::size_t(d)]) continue;
+    std::int64_t size = t.size(d), scale = t.stride(d);
+    check_positions(*indices[std::size_t(d)], d, size);
+    TensorRef at = over_block(*indices[std::size_t(d)], block);
+    const auto* from = at->read_as<std::int64_t>();
+    auto* to = out->write_as<std::int64_t>();
+    parallel_for(at->numel, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) to[k] += (from[k] + (from[k] < 0 ? size : 0)) * scale;
+    });
   }
+  return out;
 }
 
 Plan make_plan(const Tensor& t, const TensorList& given) {
@@ -114,12 +133,16 @@ Plan make_plan(const Tensor& t, const TensorList& given) {
     ++count;
   }
   if (last - first + 1 != count) p.block_at = 0;  // not side by side: the block comes first
-  if (count == 1) p.only = first;
-  p.places = zeros(p.block, DType::Int64);
+  if (count == 1) {
+    p.only = first;
+    p.step = t.stride(first);
+    p.size = t.size(first);
+    p.places = packed(*indices[std::size_t(first)]);
+    return p;
+  }
+  p.places = offsets(t, indices, p.block);
   for (int d = 0; d < t.ndim; ++d)
-    if (indices[std::size_t(d)])
-      add_positions(p.places->write_as<std::int64_t>(), *indices[std::size_t(d)], p.block, d, t.size(d),
-                    count == 1 ? 1 : t.stride(d));
+    if (indices[std::size_t(d)]) p.size += (std::max<std::int64_t>(t.size(d), 1) - 1) * t.stride(d);
   return p;
 }
 
@@ -141,116 +164,38 @@ bool flat_block(const Plan& p, const Tensor& values, Dims& strides) {
   return true;
 }
 
-/// `t` at one dimension's places beside `values`, whose strides have the block as that dimension.
-DimensionPair pair_of(const Tensor& t, const Plan& p, const Tensor& values, Dims strides) {
-  DimensionPair pair;
-  std::int64_t item = t.item_size();
-  pair.second_step = strides[p.only] * item;
-  strides.erase(p.only);
-  const std::int64_t* both[2] = {p.rest_strides.data(), strides.data()};
-  std::int64_t items[2] = {item, item};
-  pair.rest = Nest(p.rest_sizes, both, items, 2);
-  pair.first = const_cast<char*>(reinterpret_cast<const char*>(t.read()));
-  pair.second = const_cast<char*>(reinterpret_cast<const char*>(values.read()));
-  pair.first_step = t.stride(p.only) * item;
-  pair.index = p.places->read_as<std::int64_t>();
-  pair.count = p.places->numel;
-  return pair;
-}
-
-/// Calls f(element of `source`, element of `values`, n, steps) over all places of a plan of several indexed dimensions;
-/// `values` is shaped like the result. Places may repeat: only what reads them may run on several threads.
-template <class T, class F>
-void for_places(const Tensor& source, const Plan& p, const Tensor& values, bool exclusive, F&& f) {
-  if (values.numel == 0) return;
-  Dims block_strides, rest_strides;
-  int b = p.block.size();
-  for (int i = 0; i < values.ndim; ++i)
-    (i >= p.block_at && i < p.block_at + b ? block_strides : rest_strides).push_back(values.stride(i));
-  constexpr std::int64_t item = sizeof(T);
-  const std::int64_t* rest[2] = {p.rest_strides.data(), rest_strides.data()};
-  std::int64_t items[2] = {item, item};
-  Nest inner(p.rest_sizes, rest, items, 2);
-  const std::int64_t* block[1] = {block_strides.data()};
-  std::int64_t block_item[1] = {item};
-  Nest outer;  // the block in row-major order
-  outer.n_operands = 1;
-  for (int i = b - 1; i >= 0; --i) {
-    outer.sizes[outer.ndim] = p.block[i];
-    outer.steps[outer.ndim++][0] = block[0][i] * block_item[0];
-  }
-  if (b == 0) outer.steps[0][0] = 0;
-  char* base = const_cast<char*>(reinterpret_cast<const char*>(source.read()));
-  char* other = const_cast<char*>(reinterpret_cast<const char*>(values.read()));
-  const auto* places = p.places->read_as<std::int64_t>();
-  auto run = [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t* at = places + begin;
-    outer.run(&other, begin, end, [&](char** q, std::int64_t n, const std::int64_t* steps) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        char* pair[2] = {base + *at++ * item, q[0] + i * steps[0]};
-        if (inner.numel == 1) {
-          f(reinterpret_cast<T*>(pair[0]), reinterpret_cast<T*>(pair[1]), 1, 0, 0);
-          continue;
-        }
-        inner.run(pair, 0, inner.numel, [&](char** r, std::int64_t m, const std::int64_t* inner_steps) {
-          f(reinterpret_cast<T*>(r[0]), reinterpret_cast<T*>(r[1]), m, inner_steps[0] / item, inner_steps[1] / item);
-        });
-      }
-    });
-  };
-  if (exclusive)
-    parallel_for(p.places->numel, std::max<std::int64_t>(1, (1 << 15) / inner.numel), run);
-  else
-    run(0, p.places->numel);
+/// The places of `t` beside `values`, whose strides have the block as one dimension.
+IndexedLines lines_of(const Tensor& t, const Plan& p, const Tensor& values, const Dims& value_strides) {
+  Dims sizes(p.rest_sizes), strides(p.rest_strides), index_strides(p.rest_sizes.size());
+  sizes.insert(p.block_at, p.places->numel);
+  strides.insert(p.block_at, p.step);
+  index_strides.insert(p.block_at, 1);
+  IndexedLines w = lines_along(t, strides, p.block_at, sizes, index_strides, value_strides);
+  w.base[1] = address(*p.places);
+  w.base[2] = address(values);
+  w.size = p.size;
+  w.wraps = true;
+  return w;
 }
 
 void read_places(const Tensor& t, const Plan& p, Tensor& out) {
   out.write();
-  if (out.numel == 0) return;
   Dims strides;
-  if (p.only >= 0 && t.is_contiguous()) {
-    std::int64_t rows = 1, bytes = t.item_size();
-    for (int i = 0; i < p.only; ++i) rows *= t.size(i);
-    for (int i = p.only + 1; i < t.ndim; ++i) bytes *= t.size(i);
-    select_blocks(t.read(), out.write(), rows, t.size(p.only), p.places->read_as<std::int64_t>(), p.places->numel,
-                  bytes);
-  } else if (p.only >= 0 && flat_block(p, out, strides)) {
-    select_places(pair_of(t, p, out, strides), t.item_size());
-  } else {
-    visit_width(t.item_size(), [&]<class T>() {
-      for_places<T>(t, p, out, true, [](T* from, T* to, std::int64_t n, std::int64_t fs, std::int64_t ts) {
-        for (std::int64_t i = 0; i < n; ++i) to[i * ts] = from[i * fs];
-      });
-    });
-  }
+  flat_block(p, out, strides);
+  if (out.numel == 0 || !gather_lines(lines_of(t, p, out, strides), t.item_size())) p.check();
 }
 
 /// `shaped`: of the result's shape and t's type.
 void write_places(Tensor& t, const Plan& p, const Tensor& shaped, bool accumulate) {
   t.write();
-  if (shaped.numel == 0) return;
-  if (p.only >= 0) {
-    Dims strides;
-    TensorRef values = borrowed(shaped);
-    if (!flat_block(p, *values, strides)) {
-      values = packed(shaped);
-      flat_block(p, *values, strides);
-    }
-    DimensionPair pair = pair_of(t, p, *values, strides);
-    return accumulate ? add_places(pair, t.dtype, 1) : copy_places(pair, t.item_size());
+  if (shaped.numel == 0) return p.check();
+  Dims strides;
+  TensorRef values = borrowed(shaped);
+  if (!flat_block(p, *values, strides)) {
+    values = packed(shaped);
+    flat_block(p, *values, strides);
   }
-  if (accumulate)
-    visit_dtype(t.dtype, [&]<class T>() {
-      for_places<T>(t, p, shaped, false, [](T* to, T* from, std::int64_t n, std::int64_t ts, std::int64_t fs) {
-        for (std::int64_t i = 0; i < n; ++i) to[i * ts] = T(to[i * ts] + from[i * fs]);
-      });
-    });
-  else
-    visit_width(t.item_size(), [&]<class T>() {
-      for_places<T>(t, p, shaped, false, [](T* to, T* from, std::int64_t n, std::int64_t ts, std::int64_t fs) {
-        for (std::int64_t i = 0; i < n; ++i) to[i * ts] = from[i * fs];
-      });
-    });
+  if (!scatter_lines(lines_of(t, p, *values, strides), t.dtype, accumulate ? Scatter::Add : Scatter::Assign)) p.check();
 }
 
 void put(Tensor& t, const Plan& p, const Tensor& values, bool accumulate) {
@@ -328,6 +273,10 @@ class Put {
     plan_ = make_plan(t, indices);
     check_values(t, plan_.result_sizes(), values);
   }
+  /// Refuses places that are not there; write() does it too late for what is changed in place.
+  void check() const {
+    if (!mask_) plan_.check();
+  }
   /// The values are read from the memory that is written: work on a copy.
   void separate(const Tensor& t) {
     if (memory_overlap(t, *values_) != Overlap::None) values_ = copy_of(*values_);
@@ -401,6 +350,7 @@ void index_put_inplace(Tensor& t, const TensorList& indices, const Tensor& value
   check_inplace(t, wants_gradients(t, values));
   refuse_overlapping_write(t);
   Put work(t, indices, values, accumulate);
+  work.check();
   Ref<Node> node;
   if (records) node = put_node(t, indices, values, accumulate);
   work.separate(t);

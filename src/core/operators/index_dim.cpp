@@ -1,7 +1,7 @@
 // Indexing along one dimension: index_select and what writes to the places it reads.
-#include "kernels/index.h"
 #include "operators/operators.h"
 #include "operators/partial.h"
+#include "operators/places.h"
 #include "operators/registry.h"
 
 namespace rushlight {
@@ -12,21 +12,11 @@ void refuse_shared_memory(const Tensor& written, const Tensor& read) {
 
 namespace {
 
-/// The positions as packed int64.
+/// The positions as int64.
 TensorRef positions(const Tensor& index) {
   GradScope off(false);
-  return packed(*cast(index, DType::Int64));
+  return cast(index, DType::Int64);
 }
-
-/// The first position outside of [low, size), or null.
-const std::int64_t* misplaced(const Tensor& positions, std::int64_t low, std::int64_t size) {
-  const auto* p = positions.read_as<std::int64_t>();
-  for (std::int64_t k = 0; k < positions.numel; ++k)
-    if (p[k] < low || p[k] >= size) return p + k;
-  return nullptr;
-}
-
-std::int64_t size_along(const Tensor& t, int dim) { return t.ndim ? t.size(dim) : 1; }
 
 Dims without(IntSpan all, int dim) {
   Dims out(all);
@@ -34,20 +24,20 @@ Dims without(IntSpan all, int dim) {
   return out;
 }
 
-/// `t` at index[k] along `dim` beside `other` at k, whose strides are given over t's sizes.
-DimensionPair pair_up(const Tensor& t, const Tensor& other, IntSpan other_strides, int dim, const Tensor& index) {
-  DimensionPair p;
-  Dims sizes = without(t.sizes(), dim), a = without(t.strides(), dim), b = without(other_strides, dim);
-  const std::int64_t* strides[2] = {a.data(), b.data()};
-  std::int64_t item[2] = {t.item_size(), other.item_size()};
-  p.rest = Nest(sizes, strides, item, 2);
-  p.first = const_cast<char*>(reinterpret_cast<const char*>(t.read()));
-  p.second = const_cast<char*>(reinterpret_cast<const char*>(other.read()));
-  p.first_step = t.ndim ? t.stride(dim) * item[0] : 0;
-  p.second_step = other_strides.empty() ? 0 : other_strides[std::size_t(dim)] * item[1];
-  p.index = index.read_as<std::int64_t>();
-  p.count = index.numel;
-  return p;
+/// `table` at index[k] along `dim` beside place k of `values`, whose strides are over the table's dimensions.
+IndexedLines pair_up(const Tensor& table, const Tensor& values, IntSpan value_strides, int dim, const Tensor& index) {
+  Dims places(table.sizes()), strides(table.strides()), over(value_strides), along(std::max<int>(table.ndim, 1));
+  if (table.ndim == 0) {
+    places.push_back(1);
+    strides.push_back(0);
+    over.push_back(0);
+  }
+  places[dim] = index.numel;
+  along[dim] = index.ndim ? index.stride(0) : 0;
+  IndexedLines w = lines_along(table, strides, dim, places, along, over);
+  w.base[1] = address(index);
+  w.base[2] = address(values);
+  return w;
 }
 
 }  // namespace
@@ -62,20 +52,13 @@ TensorRef index_select(const Tensor& t, std::int64_t dim_, const Tensor& index) 
   check(t.ndim || at->numel == 1, "index_select(): Index to scalar can have only 1 value, got ", at->numel,
         " value(s)");
   check(size > 0 || at->numel == 0, "index_select(): self indexing axis dim should be positive");
-  check_index(!misplaced(*at, 0, size), "index out of range in self");
   Dims sizes(t.sizes());
   if (t.ndim) sizes[dim] = at->numel;
   TensorRef out = empty(sizes, t.dtype);
-  if (out->numel == 0) {
-  } else if (t.is_contiguous()) {
-    std::int64_t rows = 1, bytes = t.item_size();
-    for (int i = 0; i < dim; ++i) rows *= t.size(i);
-    for (int i = dim + 1; i < t.ndim; ++i) bytes *= t.size(i);
-    select_blocks(t.read(), out->write(), rows, size, at->read_as<std::int64_t>(), at->numel, bytes);
-  } else {
-    out->write();
-    select_places(pair_up(t, *out, out->strides(), dim, *at), t.item_size());
-  }
+  out->write();
+  bool in_range =
+      out->numel ? gather_lines(pair_up(t, *out, out->strides(), dim, *at), t.item_size()) : !misplaced(*at, 0, size);
+  check_index(in_range, "index out of range in self");
   if (!is_differentiable(t.dtype)) return out;
   return record("IndexSelectBackward0", out, {&t}, {save_other(index)}, [sizes = Dims(t.sizes()), dim](Vjp& v) {
     TensorRef index = v.saved(0);
@@ -113,21 +96,29 @@ TensorRef index_add_to(Target target, std::int64_t dim_, const Tensor& index, co
   const Tensor& self = target.self;
   int dim = wrap_dim(dim_, self.ndim);
   check_add(self, index, source, dim);
-  TensorRef at = positions(index);
-  std::int64_t size = size_along(self, dim);
-  if (const auto* bad = misplaced(*at, 0, size))
-    fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
+  TensorRef at = positions(index), part(const_cast<Tensor*>(&source));
+  auto check_places = [&] {
+    std::int64_t size = size_along(self, dim);
+    if (auto bad = misplaced(*at, 0, size))
+      fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
+  };
+  if (target.inplace || source.numel == 0) check_places();
+  static PointwiseOp& mul = pointwise_op("mul");
+  if (!alpha.is(1)) {
+    GradScope off(false);
+    part = pointwise(mul, {Operand(source), Operand(scalar_tensor(alpha, source.dtype))});
+  }
   return write_part(
       "IndexAddBackward0", target, {&self, &source}, {save_other(index)},
       [&](Tensor& to) {
         to.write();
-        if (to.numel && at->numel) add_places(pair_up(to, source, source.strides(), dim, *at), to.dtype, alpha);
+        if (source.numel && !scatter_lines(pair_up(to, *part, part->strides(), dim, *at), to.dtype, Scatter::Add))
+          check_places();
       },
       [dim, alpha](Vjp& v) {
         TensorRef index = v.saved(0);
         if (v.needs(0)) v.set(0, v.grad());
         if (v.needs(1)) {
-          static PointwiseOp& mul = pointwise_op("mul");
           TensorRef g = index_select(*v.grad(), dim, *index);
           v.set(1, alpha.is(1) ? g : pointwise(mul, {Operand(g), Operand(alpha)}));
         }
@@ -161,13 +152,14 @@ TensorRef index_copy_to(Target target, std::int64_t dim_, const Tensor& index, c
   check_copy(self, index, source, dim);
   TensorRef at = positions(index);
   std::int64_t size = size_along(self, dim);
-  if (const auto* bad = misplaced(*at, 0, size))
+  if (auto bad = misplaced(*at, 0, size))
     fail(ErrorKind::Index, "index_copy_(): index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   return write_part(
       "IndexCopyBackward0", target, {&self, &source}, {save_other(index)},
       [&](Tensor& to) {
         to.write();
-        if (to.numel && at->numel) copy_places(pair_up(to, source, strides_over(to, source), dim, *at), to.item_size());
+        if (to.numel && at->numel)
+          scatter_lines(pair_up(to, source, strides_over(to, source), dim, *at), to.dtype, Scatter::Assign);
       },
       [dim, sizes = Dims(source.sizes())](Vjp& v) {
         TensorRef index = v.saved(0);
@@ -182,7 +174,7 @@ TensorRef fill_positions(const Tensor& self, const Tensor& index, int dim) {
   check(index.ndim <= 1, "Index has to be a vector/scalar");
   std::int64_t size = size_along(self, dim);
   TensorRef at = packed(index);
-  if (const auto* bad = misplaced(*at, -size, size))
+  if (auto bad = misplaced(*at, -size, size))
     fail(ErrorKind::Index, "index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
   if (!misplaced(*at, 0, size)) return at;
   at = copy_of(*at);
@@ -195,12 +187,12 @@ void fill_places(Tensor& to, int dim, const Tensor& at, const Scalar& value) {
   to.write();
   if (to.numel == 0 || at.numel == 0) return;
   TensorRef number = scalar_tensor(value, to.dtype);
-  copy_places(pair_up(to, *number, Dims(to.ndim, 0), dim, at), to.item_size());
+  scatter_lines(pair_up(to, *number, Dims(to.ndim, 0), dim, at), to.dtype, Scatter::Assign);
 }
 
 /// The positions in order, each once.
 TensorRef distinct(const Tensor& positions) {
-  TensorRef out = copy_of(positions);
+  TensorRef out = copy_of(*packed(positions));
   auto* p = out->write_as<std::int64_t>();
   std::sort(p, p + out->numel);
   std::int64_t n = std::unique(p, p + out->numel) - p;

@@ -1,11 +1,11 @@
-#include "kernels/scatter.h"
+#include "operators/scatter.h"
 
 #include <limits>
 
 #include "operators/operators.h"
 #include "operators/partial.h"
+#include "operators/places.h"
 #include "operators/registry.h"
-#include "operators/scatter.h"
 
 namespace rushlight {
 namespace {
@@ -18,25 +18,10 @@ TensorRef as_index(const char* name, const Tensor& index) {
   return cast(index, DType::Int64);
 }
 
-/// Refuses places outside of the dimension, before anything is written.
+/// Refuses places outside of the dimension.
 void check_places(const Tensor& index, int dim, std::int64_t size) {
-  if (index.numel == 0) return;
-  char* base[1] = {const_cast<char*>(reinterpret_cast<const char*>(index.read()))};
-  const std::int64_t* strides[1] = {index.strides().data()};
-  std::int64_t item[1] = {8};
-  Nest nest(index.sizes(), strides, item, 1);
-  nest.run(base, 0, nest.numel, [&](char** p, std::int64_t n, const std::int64_t* steps) {
-    auto at = [&, first = p[0], step = steps[0]](std::int64_t i) {
-      return *reinterpret_cast<const std::int64_t*>(first + i * step);
-    };
-    std::uint64_t largest = 0;  // a negative place is larger than any size
-    for (std::int64_t i = 0; i < n; ++i) largest = std::max(largest, std::uint64_t(at(i)));
-    if (largest < std::uint64_t(size)) [[likely]]
-      return;
-    for (std::int64_t i = 0; i < n; ++i)
-      check(std::uint64_t(at(i)) < std::uint64_t(size), "index ", at(i), " is out of bounds for dimension ", dim,
-            " with size ", size);
-  });
+  if (auto bad = misplaced(index, 0, size))
+    fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
 }
 
 struct Shape {  // a scalar counts as a vector of one element
@@ -49,29 +34,21 @@ struct Shape {  // a scalar counts as a vector of one element
   }
 };
 
-/// `other_strides`: over the index' places; null for a number that meets them all.
-IndexedLines lines_of(const Tensor& table, const Tensor& index, void* other, const Dims* other_strides, int dim) {
-  Shape t(table), i(index);
-  Dims none(i.sizes.size(), 0);
-  const Dims& o = other_strides ? *other_strides : none;
-  std::int64_t item = table.item_size();
-  IndexedLines w;
-  w.length = i.sizes[dim];
-  w.step[0] = t.strides[dim] * item;
-  w.step[1] = i.strides[dim] * 8;
-  w.step[2] = o[dim] * item;
-  i.sizes[dim] = 1;
-  const std::int64_t* strides[3] = {t.strides.data(), i.strides.data(), o.data()};
-  std::int64_t items[3] = {item, 8, item};
-  w.lines = Nest(i.sizes, strides, items, 3);
-  w.base[0] = const_cast<char*>(reinterpret_cast<const char*>(table.read()));
-  w.base[1] = const_cast<char*>(reinterpret_cast<const char*>(index.read()));
-  w.base[2] = static_cast<char*>(other);
+/// The numbers of `values`, or one number that meets every place.
+struct Values {
+  char* address;
+  Dims strides;
+  explicit Values(const Tensor& t) : address(rushlight::address(t)), strides(Shape(t).strides) {}
+  Values(std::byte* number, int ndim) : address(reinterpret_cast<char*>(number)), strides(ndim, 0) {}
+};
+
+/// The table has been asked for by write() where it is written.
+IndexedLines lines_of(const Tensor& table, const Tensor& index, const Values& values, int dim) {
+  Shape i(index);
+  IndexedLines w = lines_along(table, Shape(table).strides, dim, i.sizes, i.strides, values.strides);
+  w.base[1] = address(index);
+  w.base[2] = values.address;
   return w;
-}
-IndexedLines lines_of(const Tensor& table, const Tensor& index, const Tensor& other, int dim) {
-  Shape o(other);
-  return lines_of(table, index, const_cast<std::byte*>(other.read()), &o.strides, dim);
 }
 
 int rank_of(const Tensor& t) { return std::max<int>(t.ndim, 1); }
@@ -116,7 +93,25 @@ TensorRef corner(const Tensor& t, IntSpan sizes) {
   return out;
 }
 
-std::int64_t size_along(const Tensor& t, int dim) { return t.ndim ? t.size(dim) : 1; }
+/// table[index] = table[index] op values; refuses places outside of the dimension where they have not been before.
+void scatter_into(Tensor& table, int dim, const Tensor& index, const Tensor& values, Scatter op) {
+  table.write();
+  if (index.numel && !scatter_lines(lines_of(table, index, Values(values), dim), table.dtype, op))
+    check_places(index, dim, size_along(table, dim));
+}
+void scatter_into(Tensor& table, int dim, const Tensor& index, const Scalar& value) {
+  table.write();
+  alignas(16) std::byte number[16];
+  value.store(table.dtype, number);
+  if (index.numel &&
+      !scatter_lines(lines_of(table, index, Values(number, rank_of(index)), dim), table.dtype, Scatter::Assign))
+    check_places(index, dim, size_along(table, dim));
+}
+
+/// The kernel looks at the places while it writes; what cannot be taken back has them looked at before.
+void check_places_of(const Target& target, int dim, const Tensor& index) {
+  if (target.inplace) check_places(index, dim, size_along(target.self, dim));
+}
 
 }  // namespace
 
@@ -124,10 +119,10 @@ TensorRef gather(const Tensor& t, std::int64_t dim_, const Tensor& index_) {
   int dim = wrap_dim(dim_, t.ndim);
   TensorRef index = as_index("gather", index_);
   check_gather(t, *index, dim);
-  check_places(*index, dim, size_along(t, dim));
   TensorRef out = empty(index->sizes(), t.dtype);
   out->write();
-  if (out->numel) gather_lines(lines_of(t, *index, *out, dim), t.item_size());
+  if (out->numel && !gather_lines(lines_of(t, *index, Values(*out), dim), t.item_size()))
+    check_places(*index, dim, size_along(t, dim));
   if (!is_differentiable(t.dtype)) return out;
   return record("GatherBackward0", out, {&t}, {save_other(index_)}, [sizes = Dims(t.sizes()), dim](Vjp& v) {
     TensorRef index = v.saved(0);
@@ -142,14 +137,11 @@ TensorRef scatter_source(Target target, std::int64_t dim_, const Tensor& index_,
   int dim = wrap_dim(dim_, self.ndim);
   TensorRef index = as_index("scatter", index_);
   check_scatter(self, *index, dim, &whole);
-  check_places(*index, dim, size_along(self, dim));
+  check_places_of(target, dim, *index);
   TensorRef source = corner(whole, index->sizes());
   return write_part(
       "ScatterBackward0", target, {&self, source.get()}, {save_other(index_)},
-      [&](Tensor& to) {
-        to.write();
-        if (index->numel) scatter_lines(lines_of(to, *index, *source, dim), to.dtype, Scatter::Assign);
-      },
+      [&](Tensor& to) { scatter_into(to, dim, *index, *source, Scatter::Assign); },
       [dim](Vjp& v) {
         TensorRef index = v.saved(0);
         if (v.needs(0)) v.set(0, scatter(*v.grad(), dim, *index, Scalar(0)));
@@ -163,15 +155,10 @@ TensorRef scatter_number(Target target, std::int64_t dim_, const Tensor& index_,
   TensorRef index = as_index("scatter", index_);
   check_scatter(self, *index, dim, nullptr);
   check_fits(value, self.dtype);
-  check_places(*index, dim, size_along(self, dim));
+  check_places_of(target, dim, *index);
   return write_part(
       "ScatterBackward1", target, {&self}, {save_other(index_)},
-      [&](Tensor& to) {
-        to.write();
-        alignas(16) std::byte element[16];
-        value.store(to.dtype, element);
-        if (index->numel) scatter_lines(lines_of(to, *index, element, nullptr, dim), to.dtype, Scatter::Assign);
-      },
+      [&](Tensor& to) { scatter_into(to, dim, *index, value); },
       [dim](Vjp& v) {
         TensorRef index = v.saved(0);
         v.set(0, scatter(*v.grad(), dim, *index, Scalar(0)));
@@ -183,14 +170,11 @@ TensorRef scatter_sum(Target target, std::int64_t dim_, const Tensor& index_, co
   int dim = wrap_dim(dim_, self.ndim);
   TensorRef index = as_index("scatter", index_);
   check_scatter(self, *index, dim, &whole);
-  check_places(*index, dim, size_along(self, dim));
+  check_places_of(target, dim, *index);
   TensorRef source = corner(whole, index->sizes());
   return write_part(
       "ScatterAddBackward0", target, {&self, source.get()}, {save_other(index_)},
-      [&](Tensor& to) {
-        to.write();
-        if (index->numel) scatter_lines(lines_of(to, *index, *source, dim), to.dtype, Scatter::Add);
-      },
+      [&](Tensor& to) { scatter_into(to, dim, *index, *source, Scatter::Add); },
       [dim](Vjp& v) {
         if (v.needs(0)) v.set(0, v.grad());
         if (v.needs(1)) {
@@ -253,18 +237,13 @@ TensorRef counts(IntSpan sizes, DType dtype, int dim, const Tensor& index, bool 
 
 /// Writes the reduction over `to`.
 void reduce_into(Tensor& to, int dim, const Tensor& index, const Tensor& source, Reduction r, bool include_self) {
-  to.write();
   if (index.numel == 0) return;
-  if (!include_self) {
-    alignas(16) std::byte element[16];
-    identity_of(r, to.dtype).store(to.dtype, element);
-    scatter_lines(lines_of(to, index, element, nullptr, dim), to.dtype, Scatter::Assign);
-  }
+  if (!include_self) scatter_into(to, dim, index, identity_of(r, to.dtype));
   Scatter op = r == Reduction::Product    ? Scatter::Multiply
                : r == Reduction::Largest  ? Scatter::Larger
                : r == Reduction::Smallest ? Scatter::Smaller
                                           : Scatter::Add;
-  scatter_lines(lines_of(to, index, source, dim), to.dtype, op);
+  scatter_into(to, dim, index, source, op);
   if (r != Reduction::Mean) return;
   GradScope off(false);
   TensorRef count = counts(to.sizes(), to.dtype, dim, index, include_self);
@@ -346,7 +325,7 @@ TensorRef reduce_to(const char* name, Target target, std::int64_t dim_, const Te
   int dim = wrap_dim(dim_, self.ndim);
   TensorRef index = as_index("scatter", index_);
   check_scatter(self, *index, dim, &whole);
-  check_places(*index, dim, size_along(self, dim));
+  check_places_of(target, dim, *index);
   TensorRef source = corner(whole, index->sizes());
   auto derivative = [kind, dim, include_self](Vjp& v) {
     Meeting r{v.grad(), v.saved(1), v.saved(2), v.saved(3), v.saved(0), dim, include_self};
@@ -498,8 +477,8 @@ TensorRef take_along_dim(const Tensor& t, const Tensor& index, std::optional<std
   TensorRef at =
       equal(index.sizes(), index_sizes) ? TensorRef(const_cast<Tensor*>(&index)) : expand(index, index_sizes);
   check(size_along(t, dim) != 0 || at->numel == 0, "ZeroDivisionError");
-  if (at->numel)
-    at = named("remainder", {Operand(at), Operand(Scalar(size_along(t, dim)))});  // places beyond the ends go round
+  if (misplaced(*at, 0, size_along(t, dim)))  // places beyond the ends go round
+    at = named("remainder", {Operand(at), Operand(Scalar(size_along(t, dim)))});
   return gather(*x, dim, *at);
 }
 

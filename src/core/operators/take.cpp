@@ -1,36 +1,44 @@
 // Elements by their number in row-major order.
-#include "kernels/index.h"
 #include "operators/operators.h"
 #include "operators/partial.h"
+#include "operators/places.h"
 #include "operators/registry.h"
 
 namespace rushlight {
 namespace {
 
-/// The numbers as packed int64 from 0 on; negative ones count from the end.
-TensorRef numbers(const char* name, const Tensor& index, std::int64_t numel) {
+void check_long(const char* name, const Tensor& index) {
   check(index.dtype == DType::Int64, name, "(): Expected a long tensor for index, but got ",
         info(index.dtype).scalar_name);
-  TensorRef at = copy_of(*packed(index));
-  auto* p = at->write_as<std::int64_t>();
-  for (std::int64_t k = 0; k < at->numel; ++k) {
-    check_index(p[k] >= -numel && p[k] < numel, "out of range: tried to access index ", p[k], " on a tensor of ", numel,
-                " elements.");
-    p[k] += p[k] < 0 ? numel : 0;
-  }
-  return at;
+}
+
+/// Refuses numbers beyond the elements; negative ones count from the end.
+void check_numbers(const Tensor& index, std::int64_t numel) {
+  if (auto bad = misplaced(index, -numel, numel))
+    fail(ErrorKind::Index, "out of range: tried to access index ", *bad, " on a tensor of ", numel, " elements.");
+}
+
+/// The elements of row-major `table` that packed `index` numbers, beside packed `values`.
+IndexedLines elements_of(const Tensor& table, const Tensor& index, const Tensor& values) {
+  Dims places{index.numel}, side_by_side{1};
+  IndexedLines w = lines_along(table, side_by_side, 0, places, side_by_side, side_by_side);
+  w.base[1] = address(index);
+  w.base[2] = address(values);
+  w.size = table.numel;
+  w.wraps = true;
+  return w;
 }
 
 TensorRef put_to(Target target, const Tensor& index, const Tensor& source, bool accumulate);
 
 TensorRef take(const Tensor& t, const Tensor& index) {
   check_index(t.numel > 0 || index.numel == 0, "take(): tried to take from an empty tensor");
-  TensorRef at = numbers("take", index, t.numel), x = packed(t);
-  TensorRef out = empty(index.sizes(), t.dtype);
-  if (out->numel)
-    select_blocks(x->read(), out->write(), 1, t.numel, at->read_as<std::int64_t>(), at->numel, t.item_size());
+  check_long("take", index);
+  TensorRef at = packed(index), x = packed(t), out = empty(index.sizes(), t.dtype);
+  out->write();
+  if (!gather_lines(elements_of(*x, *at, *out), t.item_size())) check_numbers(*at, t.numel);
   if (!is_differentiable(t.dtype)) return out;
-  return record("TakeBackward0", out, {&t}, {save_other(at)}, [sizes = Dims(t.sizes())](Vjp& v) {
+  return record("TakeBackward0", out, {&t}, {save_other(index)}, [sizes = Dims(t.sizes())](Vjp& v) {
     TensorRef at = v.saved(0);
     v.set(0, put_to(*zeros(sizes, v.grad()->dtype), *at, *v.grad(), true));
   });
@@ -39,16 +47,9 @@ TensorRef take(const Tensor& t, const Tensor& index) {
 /// Writes, or adds, source[k] at element at[k] of row-major `to`.
 void put_numbers(Tensor& to, const Tensor& at, const Tensor& source, bool accumulate) {
   TensorRef plain = packed(source);
-  DimensionPair p;
-  p.first = reinterpret_cast<char*>(to.write());
-  p.second = const_cast<char*>(reinterpret_cast<const char*>(plain->read()));
-  p.first_step = p.second_step = to.item_size();
-  p.index = at.read_as<std::int64_t>();
-  p.count = at.numel;
-  if (accumulate)
-    add_places(p, to.dtype, 1);
-  else
-    copy_places(p, to.item_size());
+  to.write();
+  if (!scatter_lines(elements_of(to, at, *plain), to.dtype, accumulate ? Scatter::Add : Scatter::Assign))
+    check_numbers(at, to.numel);
 }
 
 TensorRef put_to(Target target, const Tensor& index, const Tensor& source, bool accumulate) {
@@ -59,9 +60,11 @@ TensorRef put_to(Target target, const Tensor& index, const Tensor& source, bool 
   check_index(index.numel == source.numel,
               "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
               source.numel, ", index.numel() = ", index.numel);
-  TensorRef at = numbers("put_", index, self.numel);
+  check_long("put_", index);
+  TensorRef at = packed(index);
+  if (target.inplace) check_numbers(*at, self.numel);
   return write_part(
-      "PutBackward0", target, {&self, &source}, {save_other(at)},
+      "PutBackward0", target, {&self, &source}, {save_other(index)},
       [&](Tensor& to) {
         if (to.is_contiguous()) return put_numbers(to, *at, source, accumulate);
         TensorRef plain = packed(to);
