@@ -151,6 +151,69 @@ def test_a_vjp_function_may_be_called_again_and_in_a_vmap():
         assert torch.allclose(together[k], torch.stack([row[k] for row in rows]))
 
 
+@pytest.mark.parametrize("body, runs", [(lambda x: (x.outer(x).tanh() @ x).softmax(0), 1), (lambda x: x.cumsum(0), 2)])
+def test_how_often_a_jacobian_runs_the_function(body, runs):
+    calls = []
+    x = numbers(4)
+
+    def function(x):
+        calls.append(tuple(x.shape))
+        return body(x)
+
+    jacobian = jacrev(function)(x)
+    assert calls == [(4,)] * runs
+    y = x.clone().requires_grad_()
+    rows = [torch.autograd.grad(body(y)[i], y)[0] for i in range(4)]
+    torch.testing.assert_close(jacobian, torch.stack(rows))
+
+
+@pytest.mark.parametrize("body", [lambda x: x.sin() @ x.cos(), lambda x: x.cumsum(0).sin().sum()])
+def test_jacobians_of_each_sample_and_of_jacobians(body):
+    x = numbers(3, 4)
+    each = vmap(jacrev(jacrev(body)))(x)
+    assert each.shape == (3, 4, 4)
+    torch.testing.assert_close(each, torch.stack([hessian(body)(row) for row in x]))
+    torch.testing.assert_close(jacfwd(jacrev(body))(x[1]), each[1])
+    two = vmap(vmap(vjp(lambda y: y.sin(), x[0])[1]))(torch.eye(4, dtype=torch.float64).expand(2, 4, 4))[0]
+    torch.testing.assert_close(two, torch.diag(x[0].cos()).expand(2, 4, 4))
+
+
+def test_cotangents_of_several_outputs_of_which_one_is_batched():
+    x = numbers(3)
+    (_, pull) = vjp(lambda x: (x.sin(), x.cos(), torch.ones(2, dtype=x.dtype)), x)
+    ones = torch.ones(3, dtype=x.dtype)
+    batch = numbers(5, 3)
+    (got,) = vmap(lambda v: pull((v, ones, ones[:2])))(batch)
+    torch.testing.assert_close(got, batch * x.cos() - x.sin())
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        vmap(lambda v: pull((v, ones[:2], ones[:2])))(batch)
+    (none,) = vmap(vjp(lambda x: torch.ones(3, dtype=x.dtype), x)[1])(batch)
+    assert none.tolist() == [[0.0] * 3] * 5
+
+
+def test_a_jacobian_keeps_the_path_to_what_it_depends_on():
+    weight = numbers(3, 3).requires_grad_()
+    x = numbers(3)
+    jacobian = jacrev(lambda x: (weight @ x).tanh())(x)
+    jacobian.pow(2).sum().backward()
+    slope = 1 - (weight.detach() @ x).tanh().pow(2)
+    assert jacobian.requires_grad
+    torch.testing.assert_close(jacobian.detach(), slope[:, None] * weight.detach())
+    other = weight.detach().clone().requires_grad_()
+    ((1 - (other @ x).tanh().pow(2))[:, None] * other).pow(2).sum().backward()
+    torch.testing.assert_close(weight.grad, other.grad)
+
+
+def test_batched_cotangents_of_a_plain_graph():
+    x = numbers(3).requires_grad_()
+    y, z = x.sin(), x.cumsum(0)
+    rows = numbers(4, 3)
+    (got,) = torch.autograd.grad((y,), (x,), (rows,), is_grads_batched=True, retain_graph=True)
+    torch.testing.assert_close(got, rows * x.detach().cos())
+    both = torch.autograd.grad((y, z), (x,), (rows, rows), is_grads_batched=True)[0]
+    torch.testing.assert_close(both, rows * x.detach().cos() + rows.flip(1).cumsum(1).flip(1))
+
+
 def test_random_numbers_of_a_vjp_are_those_of_its_forward():
     x = numbers(6)
     torch.manual_seed(0)

@@ -73,10 +73,12 @@ class Run {
         if (chunk.tasks[i].node->task == &chunk.tasks[i]) chunk.tasks[i].node->task = nullptr;
   }
 
-  TensorList execute(std::vector<GraphPoint>& roots, TensorList& grads) {
+  /// False where gradients with rows were to run through what does not take them.
+  bool execute(std::vector<GraphPoint>& roots, TensorList& grads, TensorList& caught) {
     roots_ = &roots;
     count(roots);
     if (!options_.inputs.empty()) mark_needed(roots);
+    if (by_rows() && !takes_rows()) return false;
     for (std::size_t i = 0; i < roots.size(); ++i)
       feed(*find(roots[i].node.get()), roots[i].output, std::move(grads[i]));
     for (auto& root : roots) {
@@ -84,7 +86,7 @@ class Run {
       if (task->awaited == 0 && task->needed && std::find(ready_.begin(), ready_.end(), task) == ready_.end())
         push(task);
     }
-    TensorList caught(options_.inputs.size());
+    caught.resize(options_.inputs.size());
     caught_ = &caught;
     int steps = 0;
     while (!ready_.empty()) {
@@ -97,7 +99,7 @@ class Run {
       if ((++steps & 1023) == 0) breathe();
     }
     look_at_unseen();
-    return caught;
+    return true;
   }
 
   const Run* outer() const { return outer_; }
@@ -201,6 +203,30 @@ class Run {
     }
   }
 
+  bool by_rows() const { return options_.rows >= 0; }
+
+  /// Whether every node that will run takes gradients with rows, and nobody else looks at them on the way.
+  bool takes_rows() {
+    for (auto& chunk : chunks_)
+      for (std::size_t i = 0; i < chunk.used; ++i) {
+        const Task& task = chunk.tasks[i];
+        Node* node = task.node;
+        if (!task.needed) continue;
+        if (node->kind == &AccumulateGrad::kind) {
+          const AutogradMeta* meta = static_cast<AccumulateGrad*>(node)->variable->meta;
+          if (meta && !meta->hooks.empty()) return false;
+          continue;
+        }
+        if (node->extra && !is_unwatched(*node->extra)) return false;
+        if (!node->kind->apply_rows && (!task.catches || goes_on(node))) return false;
+      }
+    return true;
+  }
+
+  static bool is_unwatched(const NodeExtra& extra) {
+    return extra.tensor_hooks.empty() && extra.pre_hooks.empty() && extra.post_hooks.empty() && extra.retained.empty();
+  }
+
   void push(Task* task) {
     ready_.push_back(task);
     std::push_heap(ready_.begin(), ready_.end(), Later());
@@ -270,7 +296,7 @@ class Run {
         if (node_watch.profile) [[unlikely]]
           apply_profiled(node, task.grads, results);
         else
-          node->kind->apply(node, task.grads, results);
+          apply(node, task.grads, results);
         if (hooked) {
           for (int i = 0; i < node->n_edges; ++i)
             if (results[i] && node->needs(i)) results[i] = suited(std::move(results[i]), node->edges[i]);
@@ -337,13 +363,20 @@ class Run {
     if (TensorRef other = hook.call(g.get())) g = std::move(other);
   }
 
-  static void apply_profiled(Node* node, TensorRef* grads, TensorRef* results) {
+  void apply(Node* node, TensorRef* grads, TensorRef* results) const {
+    if (by_rows()) [[unlikely]]
+      node->kind->apply_rows(node, grads, results, options_.rows);
+    else
+      node->kind->apply(node, grads, results);
+  }
+
+  void apply_profiled(Node* node, TensorRef* grads, TensorRef* results) const {
     struct Event {
       explicit Event(Node* n) { profile_node(n); }
       Event(const Event&) = delete;
       ~Event() { profile_end(); }
     } event(node);
-    node->kind->apply(node, grads, results);
+    apply(node, grads, results);
   }
 
   // Anomaly mode looks at every gradient. To look at pending work is to compute it; so nodes that leave such work are
@@ -358,10 +391,7 @@ class Run {
   };
 
   bool goes_unseen(const Node* node) const {
-    const NodeExtra* extra = node->extra;
-    return node->kind->apply == unseen_.back().node->kind->apply &&
-           (!extra || (extra->tensor_hooks.empty() && extra->pre_hooks.empty() && extra->post_hooks.empty() &&
-                       extra->retained.empty()));
+    return node->kind->apply == unseen_.back().node->kind->apply && (!node->extra || is_unwatched(*node->extra));
   }
 
   void look_at(Node* node, const TensorRef* results, const TensorRef* grads) {
@@ -442,21 +472,27 @@ std::int64_t current_run() { return innermost ? innermost->id : -1; }
 bool will_run(Node* node) { return innermost && innermost->runs(node); }
 
 namespace {
-TensorList run_here(std::vector<GraphPoint>& roots, TensorList& grads, const BackwardOptions& options) {
+bool run_here(std::vector<GraphPoint>& roots, TensorList& grads, const BackwardOptions& options, TensorList& caught) {
   GradScope scope(options.create_graph);
   struct Depth {
     Depth() { ++depth, ++total_depth; }
     ~Depth() { --depth, --total_depth; }
   } deeper;
   Run run(options);
-  return run.execute(roots, grads);
+  return run.execute(roots, grads, caught);
 }
 }  // namespace
 
 TensorList run_backward(std::vector<GraphPoint> roots, TensorList grads, const BackwardOptions& options) {
+  TensorList caught;
+  run_rows(std::move(roots), std::move(grads), options, caught);
+  return caught;
+}
+
+bool run_rows(std::vector<GraphPoint> roots, TensorList grads, const BackwardOptions& options, TensorList& caught) {
   check(total_depth < max_total_depth, "backward is nested in backward ", total_depth,
         " times: does a Function's backward call itself without end?");
-  if (depth < max_depth) return run_here(roots, grads, options);
+  if (depth < max_depth) return run_here(roots, grads, options, caught);
   struct Call {
     std::vector<GraphPoint>& roots;
     TensorList& grads;
@@ -464,18 +500,19 @@ TensorList run_backward(std::vector<GraphPoint> roots, TensorList grads, const B
     int total_depth;
     Modes modes;
     TangentLevels* levels;
-    TensorList result;
-  } call{roots, grads, options, total_depth, modes, modes.dual ? tangent_levels() : nullptr, {}};
+    TensorList& caught;
+    bool ran;
+  } call{roots, grads, options, total_depth, modes, modes.dual ? tangent_levels() : nullptr, caught, false};
   run_on_fresh_stack(
       [](void* p) {
         auto& c = *static_cast<Call*>(p);
         total_depth = c.total_depth;
         modes = c.modes;
         take_tangent_levels(c.levels);
-        c.result = run_here(c.roots, c.grads, c.options);
+        c.ran = run_here(c.roots, c.grads, c.options, c.caught);
       },
       &call);
-  return std::move(call.result);
+  return call.ran;
 }
 
 }  // namespace rushlight

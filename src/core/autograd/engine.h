@@ -18,10 +18,14 @@ struct BackwardOptions {
   bool create_graph = false;
   bool accumulate = true;          ///< let leaves collect; false: only catch at `inputs`
   std::vector<GraphPoint> inputs;  ///< empty: all leaves
+  std::int64_t rows = -1;          ///< of run_rows
 };
 
 /// Runs from `roots` with `grads` (one each). Returns the caught gradients, one per input (null: not reached).
 TensorList run_backward(std::vector<GraphPoint> roots, TensorList grads, const BackwardOptions& options);
+/// The same for `options.rows` cotangents at once, a leading dimension of `grads` and of what is caught at the inputs
+/// (of which there are some). False where a node on the way takes one at a time only, or has hooks: nothing has run.
+bool run_rows(std::vector<GraphPoint> roots, TensorList grads, const BackwardOptions& options, TensorList& caught);
 
 /// What backward reports of each node beyond Diagnosis, off unless asked for.
 struct NodeWatch {

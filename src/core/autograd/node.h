@@ -41,6 +41,8 @@ struct NodeKind {
   int (*visit)(Node*, Visitor) = nullptr;                      ///< objects owned beyond edges and saved tensors
   void (*release)(Node*) = nullptr;                            ///< frees buffers beyond saved tensors
   bool runs_without_gradients = false;                         ///< apply is called even where no gradient arrived
+  /// As apply, for many cotangents at once: gradients have a leading dimension of `rows`. Null: one at a time only.
+  void (*apply_rows)(Node*, TensorRef* grads, TensorRef* results, std::int64_t rows) = nullptr;
   void* type = nullptr;  ///< embedding: the class of these nodes, made at first use
 };
 

@@ -17,7 +17,8 @@ namespace rushlight {
 /// What a derivative sees while it runs.
 class Vjp {
  public:
-  Vjp(Node* node, TensorRef* grads, TensorRef* results) : node_(node), grads_(grads), results_(results) {}
+  Vjp(Node* node, TensorRef* grads, TensorRef* results, std::int64_t rows = -1)
+      : node_(node), grads_(grads), results_(results), rows_(rows) {}
   /// The gradient of forward output `i`; null where nothing reached it (possible only with several outputs).
   const TensorRef& grad(int i = 0) const { return grads_[i]; }
   bool needs(int input) const { return node_->needs(input); }
@@ -26,11 +27,40 @@ class Vjp {
   void set(int input, TensorRef gradient) { results_[input] = std::move(gradient); }
   Node* node() const { return node_; }
 
+  // for derivatives that are declared by_rows
+
+  /// Gradients are those for many cotangents, which a leading dimension counts.
+  bool has_rows() const { return rows_ >= 0; }
+  std::int64_t rows() const { return rows_; }
+  /// Where a dimension of the operation's tensors is in gradients.
+  int dim(int d) const { return d + int(has_rows()); }
+  /// The sizes of gradients of a tensor of these sizes; until the next call.
+  IntSpan shape(const Dims& sizes) {
+    if (!has_rows()) return sizes;
+    wide_ = sizes;
+    wide_.insert(0, rows_);
+    return wide_;
+  }
+
  private:
   Node* node_;
   TensorRef* grads_;
   TensorRef* results_;
+  std::int64_t rows_;
+  Dims wide_;
 };
+
+/// A derivative that takes gradients with rows, too (Vjp::has_rows): record(..., by_rows([](Vjp& v) { ... })).
+template <class F>
+struct ByRows : F {};
+template <class F>
+ByRows<std::decay_t<F>> by_rows(F&& f) {
+  return {std::forward<F>(f)};
+}
+template <class F>
+constexpr bool takes_rows = false;
+template <class F>
+constexpr bool takes_rows<ByRows<F>> = true;
 
 /// One tensor to keep: the input or the output of the operation of that number.
 struct Save {
@@ -51,6 +81,16 @@ struct LambdaNode : Node {
     Vjp vjp(node, grads, results);
     static_cast<LambdaNode*>(node)->f(vjp);
   }
+  static void apply_rows(Node* node, TensorRef* grads, TensorRef* results, std::int64_t rows) {
+    if (node->released && node->n_saved) fail_released(node);
+    Vjp vjp(node, grads, results, rows);
+    static_cast<LambdaNode*>(node)->f(vjp);
+  }
+  static NodeKind kind(const char* name) {
+    NodeKind kind{name, &apply, &destroy};
+    if (takes_rows<F>) kind.apply_rows = &apply_rows;
+    return kind;
+  }
   static void destroy(Node* node) noexcept { static_cast<LambdaNode*>(node)->f.~F(); }
 };
 
@@ -70,11 +110,10 @@ NodeKind& lambda_kind(const char* name) {
     NodeKind kind;
     Named* next;
   };
-  static Named first{name, {name, &L::apply, &L::destroy}, nullptr};
+  static Named first{name, L::kind(name), nullptr};
   Named* at = &first;
   while (at->name != name && at->next) at = at->next;
-  if (at->name != name)
-    at = at->next = new Named{name, {name, &L::apply, &L::destroy}, nullptr};  // lives as long as the library
+  if (at->name != name) at = at->next = new Named{name, L::kind(name), nullptr};  // lives as long as the library
   return at->kind;
 }
 

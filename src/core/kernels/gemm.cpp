@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "kernels/gemm_rows.h"
 #include "kernels/parallel.h"
 
 // scipy-openblas32 prefixes its symbols
@@ -29,6 +30,8 @@ namespace {
 constexpr int row_major = 101, plain = 111, transposed = 112;
 /// Multiplications that are worth another thread: about 20 µs of work.
 constexpr double thread_work = 1 << 19;
+/// Multiplications from which a look for rows of single numbers (gemm_rows.h) costs next to nothing.
+constexpr double single_rows_work = 1 << 15;
 /// Above this other threads of the interpreter may run meanwhile.
 constexpr double unlock_work = 1e5;
 /// Rows or columns of the result that stay together when it is cut: BLAS works in tiles of this order.
@@ -150,10 +153,15 @@ void blas(MatrixView a, MatrixView b, const MatrixView& c, T alpha, T beta) {
     return;
   }
   if (beta == T(0) && b.col_stride == 0 && b.cols > 2) return blas<T>(turned(b), turned(a), turned(c), alpha, beta);
+  double work = work_of(a, b);
+  if constexpr (std::is_floating_point_v<T>)
+    if (beta == T(0) && work >= single_rows_work) {
+      if (may_be_single_rows<T>(a) && multiply_single_rows(a, b, c, alpha)) return;
+      if (may_be_single_rows<T>(turned(b)) && multiply_single_rows(turned(b), turned(a), turned(c), alpha)) return;
+    }
   std::unique_ptr<T[]> pa, pb;
   if (!readable(a)) pa = pack<T, T>(a);
   if (!readable(b)) pb = pack<T, T>(b);
-  double work = work_of(a, b);
   bool by_rows = a.rows >= b.cols;
   Pieces pieces(by_rows ? a.rows : b.cols, work);
   if (pieces.count == 1) {

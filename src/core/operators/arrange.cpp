@@ -255,7 +255,7 @@ TensorRef triangle(const Tensor& t, std::int64_t k, bool lower) {
   copy_numbers(*out, t);
   clear_triangle(*out, k, lower);
   if (!is_differentiable(t.dtype)) return out;
-  auto derivative = [k, lower](Vjp& v) { v.set(0, triangle(*v.grad(), k, lower)); };
+  auto derivative = by_rows([k, lower](Vjp& v) { v.set(0, triangle(*v.grad(), k, lower)); });
   return lower ? record("TrilBackward0", out, {&t}, {}, derivative)
                : record("TriuBackward0", out, {&t}, {}, derivative);
 }

@@ -119,12 +119,12 @@ Scalar item(const Tensor& t) {
 }
 
 TensorRef clone(const Tensor& t) {
-  return record("CloneBackward0", copy_of(t), {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
+  return record("CloneBackward0", copy_of(t), {&t}, {}, by_rows([](Vjp& v) { v.set(0, v.grad()); }));
 }
 
 TensorRef contiguous(const Tensor& t) {
   if (t.is_contiguous()) return TensorRef(const_cast<Tensor*>(&t));
-  return record("CloneBackward0", packed(t), {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
+  return record("CloneBackward0", packed(t), {&t}, {}, by_rows([](Vjp& v) { v.set(0, v.grad()); }));
 }
 
 namespace {
@@ -133,7 +133,7 @@ TensorRef converted(const Tensor& t, TensorRef out) {
   copy_numbers(*out, t);
   if (!is_differentiable(out->dtype)) return out;
   return record("ToCopyBackward0", std::move(out), {&t}, {},
-                [from = t.dtype](Vjp& v) { v.set(0, cast(*v.grad(), from)); });
+                by_rows([from = t.dtype](Vjp& v) { v.set(0, cast(*v.grad(), from)); }));
 }
 }  // namespace
 
@@ -269,7 +269,7 @@ TensorRef clone_op(const Tensor& t, MemoryFormat format) {
   if (keeps_order(format)) return clone(t);
   TensorRef out = empty_in(t.sizes(), t.dtype, format);
   copy_numbers(*out, t);
-  return record("CloneBackward0", out, {&t}, {}, [](Vjp& v) { v.set(0, v.grad()); });
+  return record("CloneBackward0", out, {&t}, {}, by_rows([](Vjp& v) { v.set(0, v.grad()); }));
 }
 TensorRef contiguous_op(const Tensor& t, MemoryFormat format) {
   if (is_contiguous_in(t, format)) return TensorRef(const_cast<Tensor*>(&t));

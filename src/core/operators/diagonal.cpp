@@ -21,9 +21,9 @@ TensorRef diagonal(const Tensor& t, std::int64_t offset, std::int64_t first, std
   strides.push_back(t.stride(dim1) + t.stride(dim2));
   std::int64_t start = n == 0 ? 0 : offset >= 0 ? offset * t.stride(dim2) : -offset * t.stride(dim1);
   return recorded_view("DiagonalBackward0", t, window(t, sizes, strides, t.offset + start),
-                       [from = Dims(t.sizes()), offset, dim1, dim2](Vjp& v) {
-                         v.set(0, diagonal_backward(*v.grad(), from, offset, dim1, dim2));
-                       });
+                       by_rows([from = Dims(t.sizes()), offset, dim1, dim2](Vjp& v) {
+                         v.set(0, diagonal_backward(*v.grad(), v.shape(from), offset, v.dim(dim1), v.dim(dim2)));
+                       }));
 }
 
 TensorRef diagonal_backward(const Tensor& g, IntSpan sizes, std::int64_t offset, int dim1, int dim2) {

@@ -60,10 +60,14 @@ TensorRef index_select(const Tensor& t, std::int64_t dim_, const Tensor& index) 
       out->numel ? gather_lines(pair_up(t, *out, out->strides(), dim, *at), t.item_size()) : !misplaced(*at, 0, size);
   check_index(in_range, "index out of range in self");
   if (!is_differentiable(t.dtype)) return out;
-  return record("IndexSelectBackward0", out, {&t}, {save_other(index)}, [sizes = Dims(t.sizes()), dim](Vjp& v) {
-    TensorRef index = v.saved(0);
-    v.set(0, index_add(*zeros(sizes, v.grad()->dtype), dim, *index, *v.grad(), 1));
+  auto derivative = by_rows([sizes = Dims(t.sizes()), dim](Vjp& v) {
+    TensorRef index = v.saved(0), none = zeros(v.shape(sizes), v.grad()->dtype);
+    if (v.has_rows() && sizes.empty())
+      v.set(0, add(*none, *v.grad()));
+    else
+      v.set(0, index_add(*none, v.dim(dim), *index, *v.grad(), 1));
   });
+  return record("IndexSelectBackward0", out, {&t}, {save_other(index)}, derivative);
 }
 
 namespace {

@@ -102,16 +102,17 @@ void record_cat(const TensorRef& out, const Tensors& tensors, int dim) {
     extents.size.push_back(is_skipped(*t) ? -1 : t->size(dim));
     extents.dtype.push_back(t->dtype);
   }
-  record_many("CatBackward0", {&out, 1}, tensors, {}, [extents = std::move(extents), dim](Vjp& v) {
-    const Tensor& g = *v.grad();
-    std::int64_t at = 0;
-    for (std::size_t i = 0; i < extents.size.size(); ++i) {
-      std::int64_t n = extents.size[i];
-      if (v.needs(int(i)))
-        v.set(int(i), cast(n < 0 ? *zeros(Dims{0}, g.dtype) : *narrow(g, dim, at, n), extents.dtype[i]));
-      if (n > 0) at += n;
-    }
-  });
+  record_many("CatBackward0", {&out, 1}, tensors, {}, by_rows([extents = std::move(extents), dim](Vjp& v) {
+                const Tensor& g = *v.grad();
+                std::int64_t at = 0;
+                for (std::size_t i = 0; i < extents.size.size(); ++i) {
+                  std::int64_t n = extents.size[i];
+                  if (v.needs(int(i)))
+                    v.set(int(i), cast(n < 0 ? *zeros(v.shape(Dims{0}), g.dtype) : *narrow(g, v.dim(dim), at, n),
+                                       extents.dtype[i]));
+                  if (n > 0) at += n;
+                }
+              }));
 }
 
 }  // namespace
@@ -182,10 +183,10 @@ TensorRef stack(const Tensors& tensors, std::int64_t dim_) {
   if (!any_needs_record(tensors) || !is_differentiable(dtype)) return out;
   std::vector<DType> types;
   for (const Tensor* t : tensors) types.push_back(t->dtype);
-  record_many("StackBackward0", {&out, 1}, tensors, {}, [types = std::move(types), dim](Vjp& v) {
-    for (std::size_t i = 0; i < types.size(); ++i)
-      if (v.needs(int(i))) v.set(int(i), cast(*select(*v.grad(), dim, std::int64_t(i)), types[i]));
-  });
+  record_many("StackBackward0", {&out, 1}, tensors, {}, by_rows([types = std::move(types), dim](Vjp& v) {
+                for (std::size_t i = 0; i < types.size(); ++i)
+                  if (v.needs(int(i))) v.set(int(i), cast(*select(*v.grad(), v.dim(dim), std::int64_t(i)), types[i]));
+              }));
   return out;
 }
 

@@ -39,6 +39,18 @@ TensorRef affine(const Tensor& x, const Tensor& weight, const Tensor* bias) {
   return out;
 }
 
+/// The gradient, all dimensions but the last as rows: a matrix, or one for each of several cotangents.
+TensorRef gradient_rows(const Vjp& v) {
+  const Tensor& g = *v.grad();
+  if (!v.has_rows()) return rows_of(g);
+  std::int64_t width = g.size(g.ndim - 1);
+  return reshape(g, Dims{v.rows(), count_elements(g.sizes().subspan(1, std::size_t(g.ndim - 2))), width});
+}
+
+TensorRef weight_gradient(const Vjp& v) {
+  return matmul(*transpose(*gradient_rows(v), -2, -1), *conjugate(*rows_of(*v.saved(0))));
+}
+
 void check_linear(const Tensor& input, const Tensor& weight, const Tensor* bias) {
   check(input.dtype == weight.dtype, "expected m1 and m2 to have the same dtype, but got: ", type_text(input.dtype),
         " != ", type_text(weight.dtype));
@@ -75,15 +87,16 @@ TensorRef linear(const Tensor& input, const Tensor& weight, const Tensor* bias) 
   }
   const char* name = bias ? "AddmmBackward0" : "MmBackward0";
   if (!bias)
-    return record(name, std::move(out), {&input, &weight}, {save_in(input, 0), save_in(weight, 1)}, [](Vjp& v) {
-      if (v.needs(0)) v.set(0, linear(*v.grad(), *adjoint(*v.saved(1)), nullptr));
-      if (v.needs(1)) v.set(1, mm(*transpose(*rows_of(*v.grad()), 0, 1), *conjugate(*rows_of(*v.saved(0)))));
-    });
-  return record(name, std::move(out), {bias, &input, &weight}, {save_in(input, 1), save_in(weight, 2)}, [](Vjp& v) {
-    if (v.needs(0)) v.set(0, sum(*rows_of(*v.grad()), Dims{0}));
-    if (v.needs(1)) v.set(1, linear(*v.grad(), *adjoint(*v.saved(1)), nullptr));
-    if (v.needs(2)) v.set(2, mm(*transpose(*rows_of(*v.grad()), 0, 1), *conjugate(*rows_of(*v.saved(0)))));
-  });
+    return record(name, std::move(out), {&input, &weight}, {save_in(input, 0), save_in(weight, 1)}, by_rows([](Vjp& v) {
+                    if (v.needs(0)) v.set(0, linear(*v.grad(), *adjoint(*v.saved(1)), nullptr));
+                    if (v.needs(1)) v.set(1, weight_gradient(v));
+                  }));
+  return record(name, std::move(out), {bias, &input, &weight}, {save_in(input, 1), save_in(weight, 2)},
+                by_rows([](Vjp& v) {
+                  if (v.needs(0)) v.set(0, sum(*gradient_rows(v), Dims{v.dim(0)}));
+                  if (v.needs(1)) v.set(1, linear(*v.grad(), *adjoint(*v.saved(1)), nullptr));
+                  if (v.needs(2)) v.set(2, weight_gradient(v));
+                }));
 }
 
 namespace {

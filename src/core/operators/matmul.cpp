@@ -47,10 +47,10 @@ TensorRef mm(const Tensor& a, const Tensor& b) {
   check_multipliable(a.dtype, "addmm_impl_cpu_");
   TensorRef out = empty(Dims{a.size(0), b.size(1)}, a.dtype);
   gemm(a.dtype, matrix(a, a.read()), matrix(b, b.read()), matrix(*out, out->write()));
-  return record("MmBackward0", std::move(out), {&a, &b}, {save_in(a, 0), save_in(b, 1)}, [](Vjp& v) {
-    if (v.needs(0)) v.set(0, mm(*v.grad(), *adjoint(*v.saved(1))));
-    if (v.needs(1)) v.set(1, mm(*adjoint(*v.saved(0)), *v.grad()));
-  });
+  return record("MmBackward0", std::move(out), {&a, &b}, {save_in(a, 0), save_in(b, 1)}, by_rows([](Vjp& v) {
+                  if (v.needs(0)) v.set(0, matmul(*v.grad(), *adjoint(*v.saved(1))));
+                  if (v.needs(1)) v.set(1, matmul(*adjoint(*v.saved(0)), *v.grad()));
+                }));
 }
 
 TensorRef bmm(const Tensor& a, const Tensor& b) {
@@ -65,10 +65,10 @@ TensorRef bmm(const Tensor& a, const Tensor& b) {
   TensorRef out = empty(Dims{a.size(0), a.size(1), b.size(2)}, a.dtype);
   gemm_batch(a.dtype, a.size(0), matrix(a, a.read()), matrix(b, b.read()), matrix(*out, out->write()),
              {a.stride(0), b.stride(0), out->stride(0)});
-  return record("BmmBackward0", std::move(out), {&a, &b}, {save_in(a, 0), save_in(b, 1)}, [](Vjp& v) {
-    if (v.needs(0)) v.set(0, bmm(*v.grad(), *adjoint(*v.saved(1))));
-    if (v.needs(1)) v.set(1, bmm(*adjoint(*v.saved(0)), *v.grad()));
-  });
+  return record("BmmBackward0", std::move(out), {&a, &b}, {save_in(a, 0), save_in(b, 1)}, by_rows([](Vjp& v) {
+                  if (v.needs(0)) v.set(0, matmul(*v.grad(), *adjoint(*v.saved(1))));
+                  if (v.needs(1)) v.set(1, matmul(*adjoint(*v.saved(0)), *v.grad()));
+                }));
 }
 
 namespace {
@@ -129,10 +129,11 @@ TensorRef inner(const Tensor& a, const Tensor& b) {
 
 TensorRef dot(const Tensor& a, const Tensor& b) {
   check_vectors(a, b);
-  return record("DotBackward0", sum_of_products(a, b), {&a, &b}, {save_in(a, 0), save_in(b, 1)}, [](Vjp& v) {
-    if (v.needs(0)) v.set(0, mul(v.grad(), conjugate(*v.saved(1))));
-    if (v.needs(1)) v.set(1, mul(v.grad(), conjugate(*v.saved(0))));
-  });
+  return record("DotBackward0", sum_of_products(a, b), {&a, &b}, {save_in(a, 0), save_in(b, 1)}, by_rows([](Vjp& v) {
+                  TensorRef g = v.has_rows() ? unsqueeze(*v.grad(), 1) : v.grad();
+                  if (v.needs(0)) v.set(0, mul(g, conjugate(*v.saved(1))));
+                  if (v.needs(1)) v.set(1, mul(g, conjugate(*v.saved(0))));
+                }));
 }
 
 TensorRef mv(const Tensor& a, const Tensor& b) {
@@ -144,10 +145,12 @@ TensorRef mv(const Tensor& a, const Tensor& b) {
   check_multipliable(a.dtype, "addmv_impl_cpu");
   TensorRef out = empty(Dims{a.size(0)}, a.dtype);
   gemm(a.dtype, matrix(a, a.read()), column(b, b.read()), column(*out, out->write()));
-  return record("MvBackward0", std::move(out), {&a, &b}, {save_in(a, 0), save_in(b, 1)}, [](Vjp& v) {
-    if (v.needs(0)) v.set(0, outer(*v.grad(), *conjugate(*v.saved(1))));
-    if (v.needs(1)) v.set(1, mv(*adjoint(*v.saved(0)), *v.grad()));
-  });
+  return record("MvBackward0", std::move(out), {&a, &b}, {save_in(a, 0), save_in(b, 1)}, by_rows([](Vjp& v) {
+                  if (v.needs(0)) v.set(0, mul(unsqueeze(*v.grad(), v.dim(1)), conjugate(*v.saved(1))));
+                  if (v.needs(1))
+                    v.set(1,
+                          v.has_rows() ? mm(*v.grad(), *conjugate(*v.saved(0))) : mv(*adjoint(*v.saved(0)), *v.grad()));
+                }));
 }
 
 TensorRef outer(const Tensor& a, const Tensor& b) {

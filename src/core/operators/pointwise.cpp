@@ -254,7 +254,7 @@ TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef&
   return out;
 }
 
-void pointwise_apply(Node* node, TensorRef* grads, TensorRef* results) {
+void apply_to(Node* node, TensorRef* grads, TensorRef* results, bool has_rows) {
   auto& self = *static_cast<PointwiseNode*>(node);
   if (node->released && node->n_saved) fail_released(node);
   TensorRef saved[5];
@@ -287,9 +287,14 @@ void pointwise_apply(Node* node, TensorRef* grads, TensorRef* results) {
     } else {
       r = run_vjp(self, i, saved, g, i == last);
     }
-    if (self.sizes_of[i]) r = sum_to_size(*r, *self.sizes_of[i]);
+    if (self.sizes_of[i]) r = sum_to_size(*r, *self.sizes_of[i], has_rows);
     results[i] = std::move(r);
   }
+}
+
+void pointwise_apply(Node* node, TensorRef* grads, TensorRef* results) { apply_to(node, grads, results, false); }
+void pointwise_apply_rows(Node* node, TensorRef* grads, TensorRef* results, std::int64_t) {
+  apply_to(node, grads, results, true);
 }
 
 /// The node of `out = op(in)`, before `out` is changed in place if it is an input.
@@ -590,6 +595,7 @@ PointwiseOp& define_pointwise(std::string name, int n_in) {
   slot->name = std::move(name);
   slot->n_in = n_in;
   slot->kind = NodeKind{"", &pointwise_apply, &pointwise_destroy};
+  slot->kind.apply_rows = &pointwise_apply_rows;
   return *slot;
 }
 

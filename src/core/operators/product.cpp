@@ -46,11 +46,11 @@ TensorRef addmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scal
   TensorRef out = start(self, Dims{a.size(0), b.size(1)}, beta);
   gemm(a.dtype, matrix(a, a.read()), matrix(b, b.read()), matrix(*out, out->write()), alpha, beta);
   return record("AddmmBackward0", std::move(out), {&self, &a, &b}, {save_in(a, 1), save_in(b, 2)},
-                [sizes = Dims(self.sizes()), beta, alpha](Vjp& v) {
-                  if (v.needs(0)) v.set(0, sum_to_size(*scaled(v.grad(), conjugate(beta)), sizes));
-                  if (v.needs(1)) v.set(1, scaled(mm(*v.grad(), *adjoint(*v.saved(1))), conjugate(alpha)));
-                  if (v.needs(2)) v.set(2, scaled(mm(*adjoint(*v.saved(0)), *v.grad()), conjugate(alpha)));
-                });
+                by_rows([sizes = Dims(self.sizes()), beta, alpha](Vjp& v) {
+                  if (v.needs(0)) v.set(0, sum_to_size(*scaled(v.grad(), conjugate(beta)), sizes, v.has_rows()));
+                  if (v.needs(1)) v.set(1, scaled(matmul(*v.grad(), *adjoint(*v.saved(1))), conjugate(alpha)));
+                  if (v.needs(2)) v.set(2, scaled(matmul(*adjoint(*v.saved(0)), *v.grad()), conjugate(alpha)));
+                }));
 }
 
 namespace {
@@ -68,11 +68,15 @@ TensorRef addmv(const Tensor& self, const Tensor& a, const Tensor& b, const Scal
   MatrixView column{const_cast<std::byte*>(b.read()), b.size(0), 1, b.stride(0), 1};
   gemm(a.dtype, matrix(a, a.read()), column, {out->write(), out->size(0), 1, 1, 1}, alpha, beta);
   return record("AddmvBackward0", std::move(out), {&self, &a, &b}, {save_in(a, 1), save_in(b, 2)},
-                [sizes = Dims(self.sizes()), beta, alpha](Vjp& v) {
-                  if (v.needs(0)) v.set(0, sum_to_size(*scaled(v.grad(), conjugate(beta)), sizes));
-                  if (v.needs(1)) v.set(1, scaled(outer(*v.grad(), *conjugate(*v.saved(1))), conjugate(alpha)));
-                  if (v.needs(2)) v.set(2, scaled(mv(*adjoint(*v.saved(0)), *v.grad()), conjugate(alpha)));
-                });
+                by_rows([sizes = Dims(self.sizes()), beta, alpha](Vjp& v) {
+                  const Tensor& g = *v.grad();
+                  if (v.needs(0)) v.set(0, sum_to_size(*scaled(v.grad(), conjugate(beta)), sizes, v.has_rows()));
+                  if (v.needs(1))
+                    v.set(1, scaled(mul(unsqueeze(g, v.dim(1)), conjugate(*v.saved(1))), conjugate(alpha)));
+                  if (v.needs(2))
+                    v.set(2, scaled(v.has_rows() ? mm(g, *conjugate(*v.saved(0))) : mv(*adjoint(*v.saved(0)), g),
+                                    conjugate(alpha)));
+                }));
 }
 
 TensorRef addr(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {

@@ -31,7 +31,7 @@ void Reduced::refuse_empty(const Tensor& t, IntSpan named, const char* operation
     check_index(t.size(int(d)) != 0, operation, "(): Expected reduction dim ", d, " to have non-zero size.");
 }
 
-TensorRef restored(const Tensor& t, const Dims& kept_sizes) {
+TensorRef restored(const Tensor& t, IntSpan kept_sizes) {
   return equal(t.sizes(), kept_sizes) ? TensorRef(const_cast<Tensor*>(&t)) : view(t, kept_sizes);
 }
 
@@ -80,7 +80,10 @@ TensorRef total(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, 
 
 /// The gradient of a sum: each element's is its output's.
 auto spread(const Tensor& x, const Reduced& r) {
-  return [from = Dims(x.sizes()), kept = r.kept_sizes](Vjp& v) { v.set(0, expand(*restored(*v.grad(), kept), from)); };
+  return by_rows([from = Dims(x.sizes()), kept = r.kept_sizes](Vjp& v) {
+    TensorRef g = restored(*v.grad(), v.shape(kept));
+    v.set(0, expand(*g, v.shape(from)));
+  });
 }
 
 }  // namespace
@@ -107,9 +110,10 @@ TensorRef mean(const Tensor& t, IntSpan dims, bool keepdim, std::optional<DType>
     out = cast(*div(out, Scalar(double(r.count))), type);
   }
   return record(dims.empty() && !keepdim ? "MeanBackward0" : "MeanBackward1", std::move(out), {x.get()}, {},
-                [from = Dims(x->sizes()), kept = r.kept_sizes, count = r.count](Vjp& v) {
-                  v.set(0, expand(*div(restored(*v.grad(), kept), Scalar(double(count))), from));
-                });
+                by_rows([from = Dims(x->sizes()), kept = r.kept_sizes, count = r.count](Vjp& v) {
+                  TensorRef g = div(restored(*v.grad(), v.shape(kept)), Scalar(double(count)));
+                  v.set(0, expand(*g, v.shape(from)));
+                }));
 }
 
 namespace {

@@ -27,7 +27,7 @@ struct Reduced {
 inline IntSpan dims_of(const std::optional<Dims>& dim) { return dim ? IntSpan(*dim) : IntSpan(); }
 
 /// A result of a reduction with its reduced dimensions back, of size 1. A view, in the graph.
-TensorRef restored(const Tensor& t, const Dims& kept_sizes);
+TensorRef restored(const Tensor& t, IntSpan kept_sizes);
 
 /// The fold over r's dimensions, in the fold's own type and without history.
 TensorRef folded(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim, const char* operation,

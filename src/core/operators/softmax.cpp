@@ -28,11 +28,12 @@ TensorRef finished(const TensorRef& t, DType dtype) {
 
 /// The derivative in differentiable operators, or in one pass where nothing is to be recorded.
 TensorRef vjp(SoftmaxKind kind, const Tensor& g, const Tensor& y, int dim) {
-  if (!differentiates()) {
+  if (!differentiates() && g.ndim == y.ndim) {
     TensorRef result = softmax_operand(y), gradient = softmax_operand(g), out = empty(y.sizes(), result->dtype);
     if (out->numel) softmax_vjp(kind, out->dtype, block_of(*out, dim), result->read(), gradient->read(), out->write());
     return finished(out, g.dtype);
   }
+  if (y.ndim == 0 && g.ndim) return sub(g, g);  // many cotangents of the constant 1 or 0
   std::int64_t dims[] = {dim};
   if (kind == SoftmaxKind::Softmax) {
     TensorRef weighted = mul(g, y);
@@ -52,7 +53,7 @@ TensorRef along(SoftmaxKind kind, const char* node, const Tensor& t, std::int64_
   if (out->numel) softmax(kind, in->dtype, block_of(*in, dim), in->read(), out->write());
   out = finished(out, x->dtype);
   return record(node, out, {x.get()}, {save_out(out)},
-                [kind, dim](Vjp& v) { v.set(0, vjp(kind, *v.grad(), *v.saved(0), dim)); });
+                by_rows([kind, dim](Vjp& v) { v.set(0, vjp(kind, *v.grad(), *v.saved(0), v.dim(dim))); }));
 }
 
 /// The contiguous tensor with the reduced dimensions last.
@@ -101,10 +102,11 @@ TensorRef logsumexp(const Tensor& t, IntSpan dims, bool keepdim) {
   TensorRef x = category(t.dtype) < 2 ? cast(t, default_dtype) : TensorRef(const_cast<Tensor*>(&t));
   Reduced r(*x, dims);
   TensorRef out = is_complex(x->dtype) ? complex_logsumexp(*x, r, keepdim) : real_logsumexp(*x, r, keepdim);
-  return record("LogsumexpBackward0", out, {x.get()}, {save_in(*x, 0), save_out(out)}, [kept = r.kept_sizes](Vjp& v) {
+  auto derivative = by_rows([kept = r.kept_sizes](Vjp& v) {
     TensorRef weight = exponential(sub(v.saved(0), restored(*v.saved(1), kept)));
-    v.set(0, mul(restored(*v.grad(), kept), conjugate(*weight)));
+    v.set(0, mul(restored(*v.grad(), v.shape(kept)), conjugate(*weight)));
   });
+  return record("LogsumexpBackward0", out, {x.get()}, {save_in(*x, 0), save_out(out)}, derivative);
 }
 
 // ---- the operators

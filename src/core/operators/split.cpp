@@ -18,21 +18,21 @@ TensorList unbind(const Tensor& t, std::int64_t dim_) {
     out.push_back(window(t, sizes, strides, t.offset + i * t.stride(dim), Creation::MultiOutput));
   if (out.empty() || !is_differentiable(t.dtype)) return out;
   const Tensor* inputs[] = {&t};
-  record_many("UnbindBackward0", out, inputs, {}, [from = Dims(t.sizes()), dim, dtype = t.dtype](Vjp& v) {
-    TensorList parts;
-    TensorRef none;
-    for (std::int64_t i = 0; i < from[dim]; ++i) {
-      parts.push_back(v.grad(int(i)));
-      if (parts.back()) continue;
-      if (!none) {
-        Dims sizes(from);
-        sizes.erase(dim);
-        none = zeros(sizes, dtype);
-      }
-      parts.back() = none;
-    }
-    v.set(0, stack(pointers(parts), dim));
-  });
+  record_many("UnbindBackward0", out, inputs, {}, by_rows([from = Dims(t.sizes()), dim, dtype = t.dtype](Vjp& v) {
+                TensorList parts;
+                TensorRef none;
+                for (std::int64_t i = 0; i < from[dim]; ++i) {
+                  parts.push_back(v.grad(int(i)));
+                  if (parts.back()) continue;
+                  if (!none) {
+                    Dims sizes(from);
+                    sizes.erase(dim);
+                    none = zeros(v.shape(sizes), dtype);
+                  }
+                  parts.back() = none;
+                }
+                v.set(0, stack(pointers(parts), v.dim(dim)));
+              }));
   return out;
 }
 
@@ -55,15 +55,15 @@ TensorList parts_of(const char* name, const Tensor& t, int dim, const Dims& leng
   }
   if (out.empty() || !is_differentiable(t.dtype)) return out;
   const Tensor* inputs[] = {&t};
-  record_many(name, out, inputs, {}, [from = Dims(t.sizes()), lengths, dim, dtype = t.dtype](Vjp& v) {
-    TensorList parts;
-    Dims sizes(from);
-    for (int i = 0; i < lengths.size(); ++i) {
-      sizes[dim] = lengths[i];
-      parts.push_back(v.grad(i) ? v.grad(i) : zeros(sizes, dtype));
-    }
-    v.set(0, cat(pointers(parts), dim));
-  });
+  record_many(name, out, inputs, {}, by_rows([from = Dims(t.sizes()), lengths, dim, dtype = t.dtype](Vjp& v) {
+                TensorList parts;
+                Dims sizes(from);
+                for (int i = 0; i < lengths.size(); ++i) {
+                  sizes[dim] = lengths[i];
+                  parts.push_back(v.grad(i) ? v.grad(i) : zeros(v.shape(sizes), dtype));
+                }
+                v.set(0, cat(pointers(parts), v.dim(dim)));
+              }));
   return out;
 }
 

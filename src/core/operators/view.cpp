@@ -51,8 +51,9 @@ TensorRef expand(const Tensor& t, IntSpan wanted) {
       strides[i] = 0;
     }
   }
-  return recorded_view("ExpandBackward0", t, window(t, sizes, strides, t.offset),
-                       [from = Dims(t.sizes())](Vjp& v) { v.set(0, sum_to_size(*v.grad(), from)); });
+  return recorded_view(
+      "ExpandBackward0", t, window(t, sizes, strides, t.offset),
+      by_rows([from = Dims(t.sizes())](Vjp& v) { v.set(0, sum_to_size(*v.grad(), from, v.has_rows())); }));
 }
 
 Dims infer_size(IntSpan wanted, std::int64_t numel) {
@@ -112,7 +113,7 @@ bool view_strides(const Tensor& t, const Dims& sizes, Dims& strides) {
 
 TensorRef view_as(const Tensor& t, const Dims& sizes, const Dims& strides) {
   return recorded_view("ViewBackward0", t, window(t, sizes, strides, t.offset),
-                       [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+                       by_rows([from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), v.shape(from))); }));
 }
 
 }  // namespace
@@ -131,7 +132,7 @@ TensorRef reshape(const Tensor& t, IntSpan wanted) {
   TensorRef row_major = contiguous(t);
   return recorded_view("UnsafeViewBackward0", *row_major,
                        make_tensor(Ref<Storage>(row_major->storage), t.dtype, sizes, contiguous_strides(sizes), 0),
-                       [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+                       by_rows([from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), v.shape(from))); }));
 }
 
 TensorRef permute(const Tensor& t, IntSpan wanted) {
@@ -151,8 +152,14 @@ TensorRef permute(const Tensor& t, IntSpan wanted) {
     sizes[i] = t.size(d);
     strides[i] = t.stride(d);
   }
-  return recorded_view("PermuteBackward0", t, window(t, sizes, strides, t.offset),
-                       [inverse](Vjp& v) { v.set(0, permute(*v.grad(), inverse)); });
+  return recorded_view("PermuteBackward0", t, window(t, sizes, strides, t.offset), by_rows([inverse](Vjp& v) {
+                         Dims order(inverse);
+                         if (v.has_rows()) {
+                           for (auto& d : order) ++d;
+                           order.insert(0, 0);
+                         }
+                         v.set(0, permute(*v.grad(), order));
+                       }));
 }
 
 TensorRef transpose(const Tensor& t, std::int64_t first, std::int64_t second) {
@@ -163,7 +170,9 @@ TensorRef transpose(const Tensor& t, std::int64_t first, std::int64_t second) {
     std::swap(strides[a], strides[b]);
   }
   return recorded_view("TransposeBackward0", t, window(t, sizes, strides, t.offset),
-                       [a, b](Vjp& v) { v.set(0, transpose(*v.grad(), a, b)); });
+                       by_rows([a, b, one = t.ndim == 0](Vjp& v) {
+                         v.set(0, one ? v.grad() : transpose(*v.grad(), v.dim(a), v.dim(b)));
+                       }));
 }
 
 TensorRef select(const Tensor& t, std::int64_t dim_, std::int64_t index) {
@@ -177,9 +186,10 @@ TensorRef select(const Tensor& t, std::int64_t dim_, std::int64_t index) {
   std::int64_t offset = t.offset + index * strides[dim];
   sizes.erase(dim);
   strides.erase(dim);
-  return recorded_view(
-      "SelectBackward0", t, window(t, sizes, strides, offset),
-      [from = Dims(t.sizes()), dim, index](Vjp& v) { v.set(0, select_backward(*v.grad(), from, dim, index)); });
+  return recorded_view("SelectBackward0", t, window(t, sizes, strides, offset),
+                       by_rows([from = Dims(t.sizes()), dim, index](Vjp& v) {
+                         v.set(0, select_backward(*v.grad(), v.shape(from), v.dim(dim), index));
+                       }));
 }
 
 TensorRef slice(const Tensor& t, std::int64_t dim_, std::int64_t start, std::int64_t end, std::int64_t step) {
@@ -196,9 +206,9 @@ TensorRef slice(const Tensor& t, std::int64_t dim_, std::int64_t start, std::int
   sizes[dim] = (end - start + step - 1) / step;
   strides[dim] *= step;
   return recorded_view("SliceBackward0", t, window(t, sizes, strides, offset),
-                       [from = Dims(t.sizes()), dim, start, end, step](Vjp& v) {
-                         v.set(0, slice_backward(*v.grad(), from, dim, start, end, step));
-                       });
+                       by_rows([from = Dims(t.sizes()), dim, start, end, step](Vjp& v) {
+                         v.set(0, slice_backward(*v.grad(), v.shape(from), v.dim(dim), start, end, step));
+                       }));
 }
 
 TensorRef narrow(const Tensor& t, std::int64_t dim_, std::int64_t start, std::int64_t length) {
@@ -221,8 +231,9 @@ TensorRef squeeze(const Tensor& t, std::int64_t dim_) {
     sizes.erase(dim);
     strides.erase(dim);
   }
-  return recorded_view("SqueezeBackward1", t, window(t, sizes, strides, t.offset),
-                       [drops, dim](Vjp& v) { v.set(0, drops ? unsqueeze(*v.grad(), dim) : v.grad()); });
+  return recorded_view("SqueezeBackward1", t, window(t, sizes, strides, t.offset), by_rows([drops, dim](Vjp& v) {
+                         v.set(0, drops ? unsqueeze(*v.grad(), v.dim(dim)) : v.grad());
+                       }));
 }
 
 TensorRef unsqueeze(const Tensor& t, std::int64_t dim_) {
@@ -231,7 +242,7 @@ TensorRef unsqueeze(const Tensor& t, std::int64_t dim_) {
   strides.insert(dim, dim < t.ndim ? t.size(dim) * t.stride(dim) : 1);
   sizes.insert(dim, 1);
   return recorded_view("UnsqueezeBackward0", t, window(t, sizes, strides, t.offset),
-                       [dim](Vjp& v) { v.set(0, squeeze(*v.grad(), dim)); });
+                       by_rows([dim](Vjp& v) { v.set(0, squeeze(*v.grad(), v.dim(dim))); }));
 }
 
 TensorRef detach(const Tensor& t) {
@@ -243,12 +254,20 @@ TensorRef detach(const Tensor& t) {
 
 TensorRef alias_view(const Tensor& t) {
   return recorded_view("AliasBackward0", t, window(t, t.sizes(), t.strides(), t.offset),
-                       [](Vjp& v) { v.set(0, v.grad()); });
+                       by_rows([](Vjp& v) { v.set(0, v.grad()); }));
 }
 
 // ---- derivatives
 
-TensorRef sum_to_size(const Tensor& t, IntSpan sizes) {
+TensorRef sum_to_size(const Tensor& t, IntSpan sizes, bool has_rows) {
+  if (has_rows) {
+    Dims result(sizes), summed(sizes);
+    result.insert(0, t.size(0));
+    while (summed.size() < t.ndim - 1) summed.insert(0, 1);
+    summed.insert(0, t.size(0));
+    TensorRef out = sum_to_size(t, summed);
+    return summed.size() > result.size() ? view(*out, result) : out;
+  }
   if (equal(t.sizes(), sizes)) return TensorRef(const_cast<Tensor*>(&t));
   int lead = t.ndim - int(sizes.size());
   check(lead >= 0, "size {", to_string(sizes), "} is not expandable to size {", to_string(t.sizes()), "}.");
@@ -306,7 +325,7 @@ TensorRef squeeze_all(const Tensor& t) {
       strides.push_back(t.stride(i));
     }
   return recorded_view("SqueezeBackward0", t, window(t, sizes, strides, t.offset),
-                       [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+                       by_rows([from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), v.shape(from))); }));
 }
 
 TensorRef squeeze_dims(const Tensor& t, const Dims& dims) {
@@ -318,7 +337,7 @@ TensorRef squeeze_dims(const Tensor& t, const Dims& dims) {
       strides.push_back(t.stride(i));
     }
   return recorded_view("SqueezeBackward2", t, window(t, sizes, strides, t.offset),
-                       [from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), from)); });
+                       by_rows([from = Dims(t.sizes())](Vjp& v) { v.set(0, reshape(*v.grad(), v.shape(from))); }));
 }
 
 TensorRef flatten(const Tensor& t, std::int64_t start_, std::int64_t end_) {
@@ -347,8 +366,9 @@ TensorRef t_op(const Tensor& t) {
     std::swap(sizes[0], sizes[1]);
     std::swap(strides[0], strides[1]);
   }
-  return recorded_view("TBackward0", t, window(t, sizes, strides, t.offset),
-                       [last](Vjp& v) { v.set(0, transpose(*v.grad(), 0, last)); });
+  return recorded_view("TBackward0", t, window(t, sizes, strides, t.offset), by_rows([last](Vjp& v) {
+                         v.set(0, last ? transpose(*v.grad(), v.dim(0), v.dim(1)) : v.grad());
+                       }));
 }
 
 TensorRef slice_op(const Tensor& t, std::int64_t dim, std::optional<std::int64_t> start,

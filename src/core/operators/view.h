@@ -41,8 +41,8 @@ TensorRef diag_embed(const Tensor& t, std::int64_t offset, std::int64_t dim1, st
 
 // derivatives of views, differentiable themselves
 
-/// Sums over broadcast dimensions until the shape is `sizes`.
-TensorRef sum_to_size(const Tensor& t, IntSpan sizes);
+/// Sums over broadcast dimensions until the shape is `sizes`; where `has_rows`, for each index of the first dimension.
+TensorRef sum_to_size(const Tensor& t, IntSpan sizes, bool has_rows = false);
 /// Zeros of `sizes` with `g` at an index or window.
 TensorRef select_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t index);
 TensorRef slice_backward(const Tensor& g, IntSpan sizes, int dim, std::int64_t start, std::int64_t end,

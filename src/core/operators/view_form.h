@@ -37,7 +37,7 @@ TensorRef padded(const char* name, const Tensor& g, IntSpan sizes, Window window
 inline TensorRef own_copy(const Tensor& view) {
   TensorRef out = empty(view.sizes(), view.dtype);
   copy_numbers(*out, view);
-  return record("CloneBackward0", out, {&view}, {}, [](Vjp& v) { v.set(0, v.grad()); });
+  return record("CloneBackward0", out, {&view}, {}, by_rows([](Vjp& v) { v.set(0, v.grad()); }));
 }
 
 template <auto operation, class Type = decltype(operation)>

@@ -133,6 +133,39 @@ PyObject* run(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   });
 }
 
+/// _run_backward_rows(tensors, grad_tensors, retain_graph, create_graph, inputs): the gradients of the inputs for many
+/// cotangents at once, which a leading dimension of grad_tensors counts, or None where the graph takes one at a time.
+PyObject* run_by_rows(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return guarded([&]() -> PyObject* {
+    PyObject *tensors = args[0], *grads = args[1], *inputs = args[4];
+    check_type(nargs == 5 && PyTuple_Check(tensors) && PyTuple_Check(grads) && PyTuple_Check(inputs) &&
+                   PyTuple_GET_SIZE(inputs) && PyTuple_GET_SIZE(tensors) == PyTuple_GET_SIZE(grads),
+               "_run_backward_rows(tensors, grad_tensors, retain_graph, create_graph, inputs)");
+    BackwardOptions options;
+    options.keep_graph = args[2] == Py_True;
+    options.create_graph = args[3] == Py_True;
+    options.accumulate = false;
+    std::vector<GraphPoint> roots;
+    TensorList cotangents;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
+      Point p = read_point(PyTuple_GET_ITEM(tensors, i), "tensors");
+      check(p.tensor && p.at.node && is_tensor(PyTuple_GET_ITEM(grads, i)), "tensor ", i, " has no graph");
+      const Tensor& g = *tensor_of(PyTuple_GET_ITEM(grads, i));
+      bool fits = g.ndim && equal(g.sizes().subspan(1), p.tensor->sizes()) && (i == 0 || g.size(0) == options.rows);
+      check(fits, "grad_tensors[", i, "] has shape ", to_string(g.sizes()), ", expected rows of shape ",
+            to_string(p.tensor->sizes()));
+      options.rows = g.size(0);
+      cotangents.push_back(cast(g, p.tensor->dtype));
+      roots.push_back(std::move(p.at));
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i)
+      options.inputs.push_back(std::move(read_point(PyTuple_GET_ITEM(inputs, i), "inputs").at));
+    TensorList caught;
+    if (!run_rows(std::move(roots), std::move(cotangents), options, caught)) Py_RETURN_NONE;
+    return wrap_tuple(std::move(caught));
+  });
+}
+
 PyObject* set_grad_enabled(PyObject*, PyObject* v) {
   int on = PyObject_IsTrue(v);
   if (on < 0) return nullptr;
@@ -223,6 +256,8 @@ PyMethodDef methods[] = {
      "hook(tensor) is called before each in-place change; None ends it."},
     {"_run_backward", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run)), METH_FASTCALL,
      "Runs the engine."},
+    {"_run_backward_rows", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_by_rows)), METH_FASTCALL,
+     "Runs the engine for many cotangents at once; None where the graph does not take them."},
     {"_set_grad_enabled", set_grad_enabled, METH_O, nullptr},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS, "is_grad_enabled(): are operations recorded on this thread?"},
     {"_set_inference_mode", set_inference_mode, METH_O, nullptr},

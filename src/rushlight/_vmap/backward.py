@@ -10,7 +10,7 @@ from rushlight import _C, Tensor
 from .levels import levels_of
 from .tensor import _BACKWARD
 
-__all__ = ["run"]
+__all__ = ["from_rows", "in_rows", "run"]
 
 
 def run(
@@ -28,7 +28,9 @@ def run(
     levels, counts = levels_of([t for t in (*roots, *sources) if isinstance(t, Tensor)])
     level = max([_C._highest_level(v) for v in cotangents if v is not None], default=0)
     if level and level not in levels:  # the graph is that of every sample, the cotangents differ
-        return _by_cotangent(level, roots, cotangents, retain_graph, create_graph, sources, allow_unreachable)
+        rest = roots, cotangents, retain_graph, create_graph, sources, allow_unreachable
+        together = _together(level, levels, counts, *rest)
+        return _by_cotangent(level, *rest) if together is None else together
     grads = []
     for root, v in zip(roots, cotangents, strict=True):
         if v is None:
@@ -58,6 +60,53 @@ def run(
             for g, s in zip(results, sources, strict=True)
         ]
     )
+
+
+def in_rows(v: Tensor, own: tuple[int, ...], sizes: tuple[int, ...], level: int, size: int) -> Tensor:
+    """The numbers of a cotangent: the samples of ``level`` are rows, before the levels ``own`` that its graph knows."""
+    value: Tensor = _C._unbatch(_C._spread(v, (*own, level), (*sizes, size)))[0]
+    return value.movedim(len(own), 0) if own else value
+
+
+def from_rows(g: Tensor, own: tuple[int, ...], level: int) -> Tensor:
+    """A gradient that came in rows, batched by ``own`` and ``level``."""
+    batched: Tensor = _C._rebatch(g.movedim(0, len(own)) if own else g, (*own, level))
+    return batched
+
+
+def _together(
+    level: int,
+    own: tuple[int, ...],
+    sizes: tuple[int, ...],
+    roots: tuple[Any, ...],
+    cotangents: tuple[Any, ...],
+    retain_graph: bool,
+    create_graph: bool,
+    sources: tuple[Any, ...],
+    allow_unreachable: bool,
+) -> tuple[Any, ...] | None:
+    """All samples of the cotangents in one run over the graph, which knows the levels ``own`` but not ``level``.
+
+    None where an operation takes one cotangent at a time, and where something is to be refused.
+    """
+    if any(v is None for v in cotangents) or not all(isinstance(r, Tensor) for r in roots):
+        return None
+    values = []
+    for t in (*roots, *sources):
+        value, levels = _C._unbatch(t) if isinstance(t, Tensor) else (t, ())
+        if levels != own:
+            return None
+        values.append(value)
+    for v, root in zip(cotangents, roots, strict=True):
+        if v.shape != root.shape or not root.requires_grad or not {*own, level}.issuperset(_C._unbatch(v)[1]):
+            return None
+    size = next(v.shape[0] for v in [_C._value_at(c, level) for c in cotangents] if v is not None)
+    rows = tuple([in_rows(v, own, sizes, level, size) for v in cotangents])
+    n, keep = len(roots), retain_graph or not allow_unreachable
+    found = _C._run_backward_rows(tuple(values[:n]), rows, keep, create_graph, tuple(values[n:]))
+    if found is None or (not allow_unreachable and any(g is None for g in found)):
+        return None
+    return tuple([None if g is None else from_rows(g, own, level) for g in found])
 
 
 def _by_cotangent(

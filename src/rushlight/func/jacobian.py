@@ -11,9 +11,10 @@ from rushlight import Tensor
 
 from .._vmap.table import BatchingError
 from ..utils import _pytree as pytree
-from ._check import Argnums, check_argnums, check_real, only_tensors, replaced, sliced
+from ._check import Argnums, check_argnums, check_real, replaced, sliced
+from ._level import differentiating
 from .forward import jvp
-from .reverse import vjp
+from .reverse import Product
 from .vmap import vmap
 
 __all__ = ["hessian", "jacfwd", "jacrev"]
@@ -57,26 +58,25 @@ def by_rows(
             return func(*replaced(args, places, new), **kwargs)
 
         chosen = sliced(args, places)
-        primals = (chosen,) if isinstance(places, int) else chosen
+        inputs, spec = pytree.tree_flatten((chosen,) if isinstance(places, int) else chosen)
         if real:
-            check_real("jacrev", "input", pytree.tree_leaves(primals))
-        output, pull, *aux = vjp(partial, *primals, has_aux=has_aux)
-        only_tensors(output, "jacrev(f)", "f(*args)")
-        outputs, out_spec = pytree.tree_flatten(output)
+            check_real("jacrev", "input", inputs)
+        with differentiating() as outside:
+            product = Product(partial, inputs, spec, has_aux, outside)
+        outputs = product.results
         if real:
             check_real("jacrev", "output", outputs)
-        inputs = pytree.tree_leaves(primals)
         sizes = [t.numel() for t in outputs]
-
-        columns = in_chunks(pull.rows, units(outputs, sizes), chunk_size)
+        columns = in_chunks(product.rows, units(outputs, sizes), chunk_size)
         blocks = []
         parts = [g.split(sizes, 0) for g in columns]
-        spec = pytree.tree_structure(chosen)
+        if isinstance(places, int):
+            spec = spec.child(0)
         for i, out in enumerate(outputs):
             block = [part[i].reshape(*out.shape, *t.shape) for part, t in zip(parts, inputs, strict=True)]
             blocks.append(pytree.tree_unflatten(block, spec))
-        jacobian = pytree.tree_unflatten(blocks, out_spec)
-        return (jacobian, aux[0]) if has_aux else jacobian
+        jacobian = pytree.tree_unflatten(blocks, product.out_spec)
+        return (jacobian, product.aux) if has_aux else jacobian
 
     return wrapped
 
@@ -93,6 +93,8 @@ def in_chunks(function: Any, basis: list[Tensor], size: int | None) -> list[Tens
 
 def units(tensors: list[Tensor], sizes: list[int]) -> list[Tensor]:
     """The unit vectors of the product of the tensors' spaces: for each tensor its part of all of them."""
+    if len(tensors) == 1:
+        return [rushlight.eye(sizes[0], dtype=tensors[0].dtype).view(sizes[0], *tensors[0].shape)]
     total, start, parts = sum(sizes), 0, []
     for t, n in zip(tensors, sizes, strict=True):
         part = rushlight.zeros(total * n, dtype=t.dtype)

@@ -9,6 +9,7 @@ from typing import Any
 import rushlight
 from rushlight import _C, Tensor
 
+from .._vmap.backward import from_rows, in_rows
 from .._vmap.levels import batching
 from .._vmap.table import BatchingError
 from ..utils import _pytree as pytree
@@ -95,22 +96,24 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
 
     The result is ``(output, vjp_fn)``, with ``has_aux`` ``(output, vjp_fn, aux)``. ``vjp_fn`` takes cotangents of the
     structure and shapes of the output and returns a tuple of gradients, one per primal. It may be called any number of
-    times, under :func:`vmap` too: then ``func`` runs once more, for all cotangents at once.
+    times, under :func:`vmap` too: all cotangents then go through the recorded graph together, or, where an operation in
+    it takes one at a time, through the graph of ``func`` run once more.
     """
+    leaves, spec = pytree.tree_flatten(primals)
     with differentiating() as outside:
-        product = _Product(func, primals, has_aux, outside)
-        product.inputs.finish()
+        product = Product(func, leaves, spec, has_aux, outside)
     if has_aux:
-        return product.output, product, product.aux
-    return product.output, product
+        return product.output(), product, product.aux
+    return product.output(), product
 
 
-class _Product:
+class Product:
     """A function's outputs with their graph, and products of cotangents with its Jacobian."""
 
-    def __init__(self, func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool, outside: bool) -> None:
-        leaves, self.spec = pytree.tree_flatten(primals)
-        self.func, self.has_aux, self.primals = func, has_aux, leaves
+    def __init__(
+        self, func: Callable[..., Any], leaves: list[Any], spec: pytree.TreeSpec, has_aux: bool, outside: bool
+    ) -> None:
+        self.func, self.has_aux, self.primals, self.spec = func, has_aux, leaves, spec
         state = rushlight.get_rng_state()
         self.inputs = Inputs(leaves)
         self.results, self.out_spec, aux = self._run(self.inputs)
@@ -120,8 +123,13 @@ class _Product:
                 only_tensors(t, "vjp(f, *primals)", "f(*primals)")
         self.outputs = [bottom(t) for t in self.results]
         self.others = outside and _C._reaches_others(tuple(self.outputs), self.inputs.values)
-        self.output = pytree.tree_unflatten([leaving(t, self.others) for t in self.results], self.out_spec)
-        self.aux = pytree.tree_map(lambda t: leaving(t, self.others), aux) if has_aux else None
+        others = self.others
+        self.aux = pytree.tree_map(lambda t: leaving(t, others), aux) if has_aux else None
+        self.inputs.finish()
+
+    def output(self) -> Any:
+        """What the function returned."""
+        return pytree.tree_unflatten([leaving(t, self.others) for t in self.results], self.out_spec)
 
     def _run(self, inputs: Inputs) -> tuple[list[Any], pytree.TreeSpec, Any]:
         """What the function returns for these inputs: the leaves and the structure of its output, and what is beside."""
@@ -139,9 +147,9 @@ class _Product:
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 f"function. cotangents: {spec}, primal output: {self.out_spec}"
             )
-        own = self.inputs.numbers
-        if any(n not in own for n in _levels_of(leaves)):
-            return self._gradients(self._batched(leaves))
+        newer = _levels_of(leaves).difference(self.inputs.numbers)
+        if newer:
+            return self._gradients(self._batched(leaves, newer))
         if create_graph is None:
             create_graph = rushlight.is_grad_enabled()
         return self._gradients(
@@ -153,12 +161,56 @@ class _Product:
 
     def rows(self, basis: list[Tensor]) -> list[Tensor]:
         """The products with a batch of cotangents, all at once; the batch is the first dimension."""
-        with batching(int(basis[0].shape[0]), "error") as level:
-            grads = self._batched([_C._batch(v, level) for v in basis])
+        n, numbers, sizes = len(self.inputs.numbers), self.inputs.numbers, self.inputs.sizes
+        rows = basis
+        if n:
+            rows = [v.view(len(v), *(1,) * n, *v.shape[1:]).expand(-1, *sizes, *v.shape[1:]) for v in basis]
+        found = self._through(rows, rushlight.is_grad_enabled() and self.others)
+        if found is not None:
+            return [_C._rebatch(g.movedim(0, n), numbers) for g in found] if n else found
+        with batching(len(basis[0]), "error") as level:
+            grads = self._again([_C._batch(v, level) for v in basis], level)
             return [_C._value_at(g, level) for g in grads]
 
-    def _batched(self, leaves: list[Tensor]) -> list[Tensor]:
-        """Cotangents batched by a vmap that was not open when the function ran: it runs again under that one."""
+    def _batched(self, leaves: list[Tensor], newer: set[int]) -> list[Tensor]:
+        """The products with cotangents that are batched by vmaps which were not open when the function ran."""
+        level = max(newer)
+        for i, (v, out) in enumerate(zip(leaves, self.results, strict=True)):
+            _check_cotangent(v, out, i)
+        if len(newer) == 1:
+            own, sizes = self.inputs.numbers, self.inputs.sizes
+            size = next(len(v) for v in [_C._value_at(v, level) for v in leaves] if v is not None)
+            rows = [in_rows(v, own, sizes, level, size) for v in leaves]
+            records = rushlight.is_grad_enabled() and (self.others or any(bottom(v).requires_grad for v in leaves))
+            found = self._through(rows, records)
+            if found is not None:
+                return [from_rows(g, own, level) for g in found]
+        return self._again(leaves, level)
+
+    def _through(self, rows: list[Tensor], create_graph: bool) -> list[Tensor] | None:
+        """The products with many cotangents by one run over the recorded graph, which does not know their batch.
+
+        It is the first dimension of their numbers. None where an operation takes one cotangent at a time.
+        """
+        roots, vectors, values = [], [], self.inputs.values
+        for v, out, root in zip(rows, self.results, self.outputs, strict=True):
+            if root.requires_grad:
+                if root is not out and _C._unbatch(out)[1] != self.inputs.numbers:
+                    return None
+                roots.append(root)
+                vectors.append(v)
+        found: Any = (None,) * len(values)
+        if roots:
+            found = _C._run_backward_rows(tuple(roots), tuple(vectors), True, create_graph, values)
+            if found is None:
+                return None
+        return [
+            rushlight.zeros((len(rows[0]), *value.shape), dtype=value.dtype) if g is None else g
+            for g, value in zip(found, values, strict=True)
+        ]
+
+    def _again(self, leaves: list[Tensor], level: int) -> list[Tensor]:
+        """The products with batched cotangents: the function runs once more, with their batch."""
         if not self.random:
             try:
                 with differentiating() as outside:
@@ -170,7 +222,6 @@ class _Product:
                 return _pulled(inputs, results, outputs, leaves, False, rushlight.is_grad_enabled(), others)
             except BatchingError:  # numbers decided what it did: they are the same for all cotangents
                 pass
-        level = max(_levels_of(leaves))
         values = [_C._value_at(v, level) for v in leaves]
         size = next(v.shape[0] for v in values if v is not None)
         rows = []
@@ -197,12 +248,16 @@ def _pulled(
 
 def _seed(v: Tensor, out: Tensor, i: int) -> Tensor:
     """The numbers of a cotangent, with the levels of its output."""
+    _check_cotangent(v, out, i)
+    value, levels = _C._unbatch(out)
+    return bottom(_C._spread(v, levels, tuple(value.shape[: len(levels)])))
+
+
+def _check_cotangent(v: Tensor, out: Tensor, i: int) -> None:
     if v.shape != out.shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{i}] has a shape of {v.shape} and output[{i}] has a shape of {out.shape}."
         )
-    value, levels = _C._unbatch(out)
-    return bottom(_C._spread(v, levels, tuple(value.shape[: len(levels)])))
 
 
 def _levels_of(tensors: list[Tensor]) -> set[int]:

@@ -270,13 +270,22 @@ _LEAF = LeafSpec()
 # --- apart and together ---------------------------------------------------------------------------------------------
 
 
+_flat: dict[tuple[Any, int], TreeSpec] = {}  # of a type without context, whose children are so many leaves
+
+
 def _flatten(tree: PyTree, leaves: list[Any], is_leaf: LeafPredicate | None) -> TreeSpec:
     node = _node_of(tree)
     if node is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return _LEAF
     children, context = node.flatten_fn(tree)
-    return TreeSpec(node.type, context, [_flatten(child, leaves, is_leaf) for child in children])
+    specs = [_flatten(child, leaves, is_leaf) for child in children]
+    if context is not None or len(specs) > 16 or specs.count(_LEAF) != len(specs):
+        return TreeSpec(node.type, context, specs)
+    spec = _flat.get((node.type, len(specs)))
+    if spec is None:
+        spec = _flat[node.type, len(specs)] = TreeSpec(node.type, None, specs)
+    return spec
 
 
 def tree_flatten(tree: PyTree, is_leaf: LeafPredicate | None = None) -> tuple[list[Any], TreeSpec]:
