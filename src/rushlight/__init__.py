@@ -114,6 +114,7 @@ _ELSEWHERE = {
         ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window"),
         "rushlight.operators.window",
     ),
+    **dict.fromkeys(("igamma", "igammac"), "rushlight.operators.pointwise_scipy"),
     **dict.fromkeys(("istft", "stft"), "rushlight.operators.spectral"),
     **dict.fromkeys(("chain_matmul", "matrix_exp", "matrix_power"), "rushlight.linalg.product"),
     **dict.fromkeys(

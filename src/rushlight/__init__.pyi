@@ -42,6 +42,7 @@ from . import (
 from ._C import (
     Generator as Generator,
     Operator as Operator,
+    SavedTensor as SavedTensor,
     Size as Size,
     Tensor as Tensor,
     UntypedStorage as UntypedStorage,
@@ -863,6 +864,10 @@ from rushlight.operators.fused import pointwise as pointwise
 from rushlight.operators.histogram import (
     histogram as histogram,
     histogramdd as histogramdd,
+)
+from rushlight.operators.pointwise_scipy import (
+    igamma as igamma,
+    igammac as igammac,
 )
 from rushlight.operators.spectral import (
     istft as istft,

@@ -110,6 +110,8 @@ for _name in (
     "det",
     "geqrf",
     "histogram",
+    "igamma",
+    "igammac",
     "inverse",
     "is_conj",
     "is_neg",
@@ -131,6 +133,18 @@ for _name in (
     "triangular_solve",
 ):
     _function_as_method(_name)
+
+
+@_method
+def igamma_(self: Tensor, other: Tensor) -> Tensor:
+    """Replace the elements by the regularized lower incomplete gamma function of them and ``other``."""
+    return self.copy_(self.igamma(other))
+
+
+@_method
+def igammac_(self: Tensor, other: Tensor) -> Tensor:
+    """Replace the elements by the regularized upper incomplete gamma function of them and ``other``."""
+    return self.copy_(self.igammac(other))
 
 
 def _warn_of_hooks(tensor: Tensor) -> None:

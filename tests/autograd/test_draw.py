@@ -134,7 +134,7 @@ class Function:
     def _input_shapes(self):
         return self._shapes
 
-    def _saved_tensors_info(self):
+    def _describe_saved(self):
         return self._saved
 
 

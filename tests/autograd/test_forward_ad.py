@@ -505,3 +505,47 @@ def test_overwriting_an_expanded_view_reaches_the_tangent_of_its_base():
         view.zero_()
         assert forward_ad.unpack_dual(base).tangent.tolist() == [0.0, 0.0, 0.0]
         assert forward_ad.unpack_dual(view).tangent.tolist() == [[0.0, 0.0, 0.0]] * 2
+
+
+def test_saved_tensors_of_a_jvp_are_those_of_save_for_forward(x, t):
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(x, factor):
+            return x * factor
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_forward(*inputs)
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def jvp(ctx, tangent, factor_tangent):
+            x, factor = ctx.saved_tensors
+            return tangent * factor + x * factor_tangent
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (output,) = ctx.saved_tensors
+            return gradient * output, None
+
+    factor = torch.full_like(x, 3.0)
+    for inputs in (x.detach(), x.detach().requires_grad_()):
+        with forward_ad.dual_level():
+            out = Scale.apply(forward_ad.make_dual(inputs, t), factor)
+            assert torch.equal(forward_ad.unpack_dual(out).tangent, 3 * t)
+    (gradient,) = torch.autograd.grad(out.sum(), inputs)
+    assert torch.equal(gradient, 3 * inputs)
+
+
+def test_jvp_of_a_view_gives_a_view_of_the_tangent(x, t):
+    class Flat(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view(-1)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent.clone().view(-1)
+
+    with forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp is not returning a view"):
+        Flat.apply(forward_ad.make_dual(x, t))

@@ -95,6 +95,66 @@ def test_saved_values_of_a_node(x):
         _ = y.grad_fn._saved_result
 
 
+def test_saved_values_bear_pytorchs_names(x):
+    def names(y):
+        return {name.removeprefix("_saved_") for name in dir(y.grad_fn) if name.startswith("_saved_")}
+
+    index = torch.tensor([0, 1])
+    assert names(x**2) == {"self", "exponent"} and (x**2).grad_fn._saved_exponent == 2
+    assert names(x.exp()) == {"result"} and names(x.gather(0, index)) >= {"index"}
+    assert torch.equal(x.gather(0, index).grad_fn._saved_index, index)
+    assert torch.equal(x.max(0)[0].grad_fn._saved_indices, x.argmax())
+    assert torch.equal(x.masked_select(x > 0).grad_fn._saved_mask, x > 0)
+    assert names(x + 1) == {"alpha"} or names(x + 1) == set()
+    assert not hasattr(x.exp().grad_fn, "_saved_self") and not hasattr(x.exp().grad_fn, "_saved_")
+
+
+def test_hooks_of_one_saved_tensor(x):
+    y = x.exp()
+    slot = y.grad_fn._raw_saved_result
+    slot.register_hooks(lambda t: t * 2, lambda t: t)
+    assert torch.equal(y.grad_fn._saved_result, y * 2)
+    with pytest.raises(RuntimeError, match="hooks have already been set"):
+        slot.register_hooks(lambda t: t, lambda t: t)
+    y.sum().backward()
+    assert torch.equal(x.grad, 2 * y)
+    with pytest.raises(RuntimeError, match="after it has been freed"):
+        slot.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="modifying its input in place"):
+        x.exp().grad_fn._raw_saved_result.register_hooks(lambda t: t.mul_(2), lambda t: t)
+    with pytest.raises(RuntimeError, match="from Python is forbidden"):
+        type(slot)()
+
+
+def test_pack_hooks_see_parameters_as_they_are():
+    seen = []
+    weight = torch.nn.Parameter(torch.ones(3))
+    with saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
+        y = (weight * 2).exp() * weight
+    assert any(t is weight for t in seen)
+    assert sum(t.grad_fn is not None for t in seen) == 0  # what is packed cannot keep the graph alive
+    y.sum().backward()
+    assert torch.allclose(weight.grad, 3 * torch.exp(torch.tensor(2.0)))
+
+
+def test_a_call_by_hand_without_a_gradient(x):
+    for y in (x.exp(), x.sum(), x[0], x.view(1, -1), torch.cat([x, x])):
+        given = y.grad_fn(None)
+        assert given is None or all(g is None for g in given)
+    assert x.exp().grad_fn.requires_grad
+    with pytest.raises(TypeError, match="keyword arguments are not supported"):
+        x.exp().grad_fn(grad=torch.ones(3))
+
+
+def test_edges_that_are_not_there(x):
+    y = x.exp()
+    for number in (-1, 4, 2**40):
+        with pytest.raises(RuntimeError, match="output number .* is out of range"):
+            torch.autograd.grad(y.sum(), GradientEdge(y.grad_fn, number))
+    with pytest.raises(TypeError):
+        torch.autograd.grad(y.sum(), GradientEdge(y.grad_fn, "0"))
+
+
 def test_metadata_and_call_by_hand(x):
     node = (x * torch.tensor([2.0, 3.0, 4.0])).grad_fn
     node.metadata["key"] = "value"
@@ -145,8 +205,12 @@ def test_increment_version(x):
     increment_version(t for t in (a,))
     assert (a._version, b._version) == (2, 1)
     for bad in (3, None, [3]):
-        with pytest.raises((RuntimeError, TypeError)):
+        with pytest.raises(RuntimeError, match="increment_version expect"):
             increment_version(bad)
+    with torch.inference_mode():
+        untracked = torch.ones(1)
+    increment_version([untracked, a])  # which have no version
+    assert a._version == 3
 
 
 # hooks on what is saved

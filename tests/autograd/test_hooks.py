@@ -307,6 +307,14 @@ def test_node_hook_must_keep_the_number_of_gradients(x):
         y.sum().backward()
 
 
+def test_node_hooks_return_tuples(x):
+    for register in ("register_hook", "register_prehook"):
+        y = x * 2
+        getattr(y.grad_fn, register)(lambda *gradients: gradients[0][0])
+        with pytest.raises(TypeError, match="expected tuple, but hook returned"):
+            y.sum().backward()
+
+
 def test_order_of_all_hooks(x):
     order = []
     y = x * 2

@@ -1,5 +1,6 @@
 // The strided loops of special functions: float32 is computed in double precision.
 #include "kernels/loop.h"
+#include "kernels/polynomial.h"
 #include "kernels/special.h"
 
 namespace rushlight {
@@ -45,6 +46,18 @@ void register_special_loops() {
   add_unary<&scaled_bessel_i1>("i1e");
   add_binary<&zeta>("zeta");
   add_binary<&polygamma>("polygamma_of");
+  add_binary<&chebyshev_t>("chebyshev_polynomial_t");
+  add_binary<&chebyshev_u>("chebyshev_polynomial_u");
+  add_binary<&chebyshev_v>("chebyshev_polynomial_v");
+  add_binary<&chebyshev_w>("chebyshev_polynomial_w");
+  add_binary<&shifted_chebyshev_t>("shifted_chebyshev_polynomial_t");
+  add_binary<&shifted_chebyshev_u>("shifted_chebyshev_polynomial_u");
+  add_binary<&shifted_chebyshev_v>("shifted_chebyshev_polynomial_v");
+  add_binary<&shifted_chebyshev_w>("shifted_chebyshev_polynomial_w");
+  add_binary<&hermite_h>("hermite_polynomial_h");
+  add_binary<&hermite_he>("hermite_polynomial_he");
+  add_binary<&laguerre_l>("laguerre_polynomial_l");
+  add_binary<&legendre_p>("legendre_polynomial_p");
 }
 
 }  // namespace rushlight

@@ -600,6 +600,15 @@ PointwiseOp& define_pointwise(std::string name, int n_in) {
 }
 
 namespace {
+/// The exponent of an operator that is a power of its own: x ** 2 and others.
+std::optional<Scalar> fixed_exponent(const PointwiseOp& op) {
+  if (op.name == "square" || op.name == "pow_2") return Scalar(2);
+  if (op.name == "pow_3") return Scalar(3);
+  if (op.name == "pow_half") return Scalar(0.5);
+  if (op.name == "pow_minus_1") return Scalar(-1);
+  return std::nullopt;
+}
+
 /// Which operand of a pointwise node goes by that name (n_in: the result), or -1.
 int named_operand(const PointwiseNode& node, std::string_view name) {
   if (name == "result") return node.n_in;
@@ -608,6 +617,16 @@ int named_operand(const PointwiseNode& node, std::string_view name) {
   return -1;
 }
 }  // namespace
+
+std::vector<std::string> operand_names(const Node* node) {
+  if (node->kind->apply != &pointwise_apply) return {};
+  auto& self = *static_cast<const PointwiseNode*>(node);
+  std::vector<std::string> names{"self"};
+  for (int i = 1; i < self.n_in; ++i) names.emplace_back(self.op->params[i]);
+  if (fixed_exponent(*self.op)) names.emplace_back("exponent");
+  names.emplace_back("result");
+  return names;
+}
 
 int saved_slot(const Node* node, std::string_view name) {
   if (node->kind->apply != &pointwise_apply) return -1;
@@ -619,7 +638,8 @@ int saved_slot(const Node* node, std::string_view name) {
 std::optional<Scalar> saved_number(const Node* node, std::string_view name) {
   if (node->kind->apply != &pointwise_apply) return std::nullopt;
   auto& self = *static_cast<const PointwiseNode*>(node);
-  if (name == "exponent" && self.op->name == "square") return Scalar(2);  // what x ** 2 is
+  if (name == "exponent")
+    if (auto fixed = fixed_exponent(*self.op)) return fixed;
   int i = named_operand(self, name);
   if (i < 0 || i == self.n_in || !self.is_number[i]) return std::nullopt;
   return self.numbers[i];

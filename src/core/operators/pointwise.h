@@ -119,6 +119,8 @@ TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out = nullptr);
 /// Applies it and writes the result over `self` (usually in[0]), with checks, version and history.
 void pointwise_inplace(PointwiseOp& op, Tensor& self, const Operand* in, const char* operation);
 
+/// The names of what a pointwise node may keep (self, other, result); of other nodes none.
+std::vector<std::string> operand_names(const Node* node);
 /// Which saved tensor of a pointwise node Python calls `_saved_<name>` (self, other, result), or -1.
 int saved_slot(const Node* node, std::string_view name);
 

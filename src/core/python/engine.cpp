@@ -22,9 +22,12 @@ Point read_point(PyObject* o, const char* what) {
   }
   if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2 && is_node(PyTuple_GET_ITEM(o, 0))) {
     p.at.node = Ref<Node>(node_of(PyTuple_GET_ITEM(o, 0)));
-    p.at.output = std::uint32_t(PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1)));
-    check(p.at.output < std::max<std::uint32_t>(p.at.node->n_outputs, 1), "the edge's output number ", p.at.output,
-          " is out of range");
+    long number = PyLong_AsLong(PyTuple_GET_ITEM(o, 1));
+    if (number == -1 && PyErr_Occurred()) throw PythonError();
+    int outputs = std::max(p.at.node->n_outputs, 1);
+    check(number >= 0 && number < outputs, "the GradientEdge's output number ", number,
+          " is out of range: ", name_of(p.at.node.get()), " has ", outputs, outputs == 1 ? " output" : " outputs");
+    p.at.output = std::uint32_t(number);
     return p;
   }
   bool roots = std::string_view(what) == "tensors";
@@ -203,16 +206,16 @@ PyObject* get_current_node(PyObject*, PyObject*) { return wrap(current_node()); 
 PyObject* increment_version(PyObject*, PyObject* o) {
   return guarded([&]() -> PyObject* {
     auto bump = [](PyObject* t) {
-      check_type(is_tensor(t), "increment_version expects tensors, not ", Py_TYPE(t)->tp_name);
-      check(!tensor_of(t)->has(Inference),
-            "increment_version can only be called on tensors that track a version counter, not on inference tensors");
-      tensor_of(t)->bump_version();
+      check(is_tensor(t), "increment_version expects each element of the iterable to be a tensor, but got ",
+            Py_TYPE(t)->tp_name);
+      if (!tensor_of(t)->has(Inference)) tensor_of(t)->bump_version();
     };
-    if (is_tensor(o)) {
-      bump(o);
-      Py_RETURN_NONE;
+    Owned it(PyObject_GetIter(o));
+    if (!it && PyErr_ExceptionMatches(PyExc_TypeError)) {
+      PyErr_Clear();
+      fail("increment_version expect a Iterable[Tensor] as input, but got ", Py_TYPE(o)->tp_name);
     }
-    Owned it(checked(PyObject_GetIter(o)));
+    if (!it) throw PythonError();
     while (PyObject* next = PyIter_Next(it)) {
       Owned one(next);
       bump(one);

@@ -179,7 +179,8 @@ PyObject* saved_tensors(PyObject* self, void*) {
     FunctionNode* node = function_of(self);
     FunctionState& state = *node->state;
     if (node->released) fail_released(node);
-    if (state.to_save) return Py_NewRef(state.to_save.get());  // still inside of forward
+    if (state.saved_for_forward) return Py_NewRef(state.saved_for_forward.get());  // inside of forward or jvp
+    if (state.to_save) return Py_NewRef(state.to_save.get());                      // still inside of forward
     PyObject* out = checked(PyTuple_New(node->n_saved));
     Owned owner(out);
     bool differentiated = modes.grad && current_node() == node;
@@ -331,6 +332,7 @@ class Application {
     }
     if (dual_) push_tangents(outputs, results);
     s.to_save = Owned();
+    s.saved_for_forward = Owned();
     s.dirty = Owned();
     s.non_differentiable = Owned();
     return single ? Py_NewRef(PyTuple_GET_ITEM(results.get(), 0)) : results.detach();
@@ -540,8 +542,9 @@ class Application {
     TensorRef t(tensor_of(pushed));
     int in = index_in(args_, given);
     bool dirty = contains(state_of(ctx_).dirty, given), window = in >= 0 || shows_input(*tensor_of(given));
-    check(dirty || !window || (is_view(*t) && index_in(tangents, pushed) < 0),
-          "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view.");
+    check(dirty || !window || (is_view(*t) && index_in(tangents, pushed) < 0 && shares_memory(*t, tangents)),
+          "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view of "
+          "the given grad input.");
     check(same_sizes(*t, out),
           "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
           "supported. Tensor is of size ",
@@ -556,11 +559,12 @@ class Application {
     note_output_tangent(node_of(ctx_), int(i), level, *find_tangent(out, level));
   }
 
-  bool shows_input(const Tensor& t) {
-    if (!is_view(t)) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args_); ++i) {
-      PyObject* a = PyTuple_GET_ITEM(args_, i);
-      if (is_tensor(a) && tensor_of(a)->storage == t.storage) return true;
+  bool shows_input(const Tensor& t) { return is_view(t) && shares_memory(t, args_); }
+
+  static bool shares_memory(const Tensor& t, PyObject* others) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(others); ++i) {
+      PyObject* o = PyTuple_GET_ITEM(others, i);
+      if (is_tensor(o) && tensor_of(o)->storage == t.storage) return true;
     }
     return false;
   }

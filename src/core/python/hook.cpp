@@ -69,9 +69,8 @@ struct LeafHooks : LeafHook, DictOwner {
 PyObject* tuple_of(const TensorRef* list, int n) { return wrap_tuple(TensorList(list, list + n)); }
 
 void replace(TensorRef* list, int n, PyObject* with, const char* what) {
-  Owned one;
-  if (is_tensor(with)) with = (one = Owned(checked(PyTuple_Pack(1, with)))).get();
-  check_type(PyTuple_Check(with), what, " must return None, a tensor or a tuple, not ", Py_TYPE(with)->tp_name);
+  check_type(PyTuple_Check(with), "expected tuple, but hook returned '", Py_TYPE(with)->tp_name, "': ", what,
+             " returns None or a tuple of gradients");
   check(PyTuple_GET_SIZE(with) == n, "hook has returned an incorrect number of values (got ", PyTuple_GET_SIZE(with),
         ", but expected ", n, ")");
   for (int i = 0; i < n; ++i) {
@@ -274,6 +273,31 @@ PyObject* add_node_prehook(Node* node, PyObject* hook) {
   return add_hook(dict_in<PreHooks>(node->extras().pre_hooks), hook);
 }
 
+SavedHook* pack_with(Tensor& t, PyObject* pack, PyObject* unpack) {
+  std::uint32_t before = t.version();
+  Owned keep_pack = Owned::borrow(pack), keep_unpack = Owned::borrow(unpack);
+  // a leaf is shown as it is: a hook may leave parameters alone; others without history: what is packed cannot keep
+  // the graph alive
+  TensorRef shown = t.is_leaf() ? TensorRef(&t) : alias(t);
+  Owned packed;
+  {
+    GradScope off(false);
+    packed = Owned(PyObject_CallOneArg(pack, object_of(shown.get())));
+  }
+  if (!packed) throw PythonError();
+  check(t.version() == before,
+        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "
+        "modified by in-place operations as "
+        "this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on "
+        "the input to a pack hook.");
+  auto* hook = new PackedTensor;
+  hook->packed = packed.detach();
+  hook->unpacker = keep_unpack.detach();
+  hook->sizes = Dims(t.sizes());
+  hook->dtype = t.dtype;
+  return hook;
+}
+
 void init_hooks(PyObject* module) {
   checked(PyModule_AddFunctions(module, module_methods));
   for (PyMethodDef* m = tensor_methods; m->ml_name; ++m) {
@@ -290,26 +314,7 @@ SavedHook* pack_saved(Tensor* t) {
   using namespace python;
   if (saved_hooks.empty()) return nullptr;
   auto [pack, unpack] = saved_hooks.back();
-  std::uint32_t before = t->version();
-  Owned keep_pack = Owned::borrow(pack), keep_unpack = Owned::borrow(unpack);
-  TensorRef bare = alias(*t);  // without history: a packed result cannot keep the graph alive
-  Owned packed;
-  {
-    GradScope off(false);
-    packed = Owned(PyObject_CallOneArg(pack, object_of(bare.get())));
-  }
-  if (!packed) throw PythonError();
-  check(t->version() == before,
-        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "
-        "modified by in-place operations as "
-        "this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on "
-        "the input to a pack hook.");
-  auto* hook = new PackedTensor;
-  hook->packed = packed.detach();
-  hook->unpacker = keep_unpack.detach();
-  hook->sizes = Dims(t->sizes());
-  hook->dtype = t->dtype;
-  return hook;
+  return pack_with(*t, pack, unpack);
 }
 
 }  // namespace rushlight

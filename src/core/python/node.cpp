@@ -1,12 +1,10 @@
 // Graph nodes as Python sees them.
-#include <cctype>
-#include <cstring>
-#include <map>
+#include <algorithm>
 
-#include "operators/expression.h"
 #include "python/hook.h"
 #include "python/place.h"
 #include "python/python.h"
+#include "python/saved.h"
 
 namespace rushlight {
 using namespace python;
@@ -76,6 +74,7 @@ PyObject* variable(PyObject* self, void*) {
   });
 }
 
+PyObject* requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* sequence_nr(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(node_of(self)->sequence); }
 PyObject* register_hook(PyObject* self, PyObject* hook) {
   return guarded([&] { return add_node_hook(node_of(self), hook); });
@@ -87,7 +86,7 @@ PyObject* register_prehook(PyObject* self, PyObject* hook) {
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     Node* node = node_of(self);
-    check_type(!kwargs || PyDict_GET_SIZE(kwargs) == 0, "a node takes no keyword arguments");
+    check_type(!kwargs || PyDict_GET_SIZE(kwargs) == 0, "keyword arguments are not supported by a call of a node");
     check_type(PyTuple_GET_SIZE(args) == node->n_outputs, node->kind->name, " expected ", node->n_outputs,
                " arguments, got ", PyTuple_GET_SIZE(args), " instead");
     std::vector<TensorRef> grads(node->n_outputs), results(node->n_edges);
@@ -97,7 +96,8 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
                  Py_TYPE(g)->tp_name);
       if (g != Py_None) grads[std::size_t(i)] = TensorRef(tensor_of(g));
     }
-    node->kind->apply(node, grads.data(), results.data());
+    bool any = std::any_of(grads.begin(), grads.end(), [](const TensorRef& g) { return bool(g); });
+    if (any || node->kind->runs_without_gradients) node->kind->apply(node, grads.data(), results.data());
     if (results.empty()) Py_RETURN_NONE;
     if (results.size() == 1) return wrap(std::move(results[0]));
     return wrap_tuple(std::move(results));
@@ -145,70 +145,12 @@ PyObject* location(PyObject* self, void*) {
   return guarded([&] { return place_text(object_of(node->extra->trace), diagnosis.anomaly); });
 }
 
-/// The operator of which a node is the derivative, by its name: LogSoftmaxBackward0 is log_softmax's.
-const Operator* operator_of_node(const Node* node) {
-  static const auto* operators = [] {
-    auto* made = new std::map<std::string, const Operator*>;
-    for (const Operator* op : all_operators()) {
-      std::string compact;
-      for (char c : op->name)
-        if (c != '_') compact += c;
-      made->emplace(compact, op);
-    }
-    return made;
-  }();
-  std::string name = operation_of(node);
-  for (char& c : name) c = char(std::tolower(c));
-  auto it = operators->find(name);
-  return it == operators->end() ? nullptr : it->second;
-}
-
-/// Which saved tensor of a node of the registry goes by that name: an input by its parameter's, an output by `result`.
-int registry_slot(const Node* node, std::string_view name) {
-  auto find = [&](auto fits) {
-    for (int i = 0; i < node->n_saved; ++i)
-      if (fits(node->saved[i])) return i;
-    return -1;
-  };
-  if (name == "result") return find([](const SavedTensor& s) { return s.output == 0; });
-  const Operator* op = operator_of_node(node);
-  if (!op) return -1;
-  auto& overload = op->overloads[0];
-  for (std::size_t i = 0; i < overload.fields.size(); ++i)
-    if (overload.fields[i] == name) return find([&](const SavedTensor& s) { return s.output == int(i); });
-  int input = 0;
-  for (auto& p : overload.params) {
-    if (p.type != ArgType::Tensor) continue;
-    if (p.name == name && input < node->n_edges) return find([&](const SavedTensor& s) { return s.input == input; });
-    ++input;
-  }
-  return -1;
-}
-
-/// _saved_self, _saved_other, _saved_result, ... of nodes that know the names of what they keep.
-PyObject* get_attribute(PyObject* self, PyObject* attribute) {
-  if (PyObject* found = PyObject_GenericGetAttr(self, attribute)) return found;
-  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return nullptr;
-  const char* text = PyUnicode_AsUTF8(attribute);
-  if (!text || std::strncmp(text, "_saved_", 7) != 0) return nullptr;
-  int slot = saved_slot(node_of(self), text + 7);
-  if (slot < 0) slot = registry_slot(node_of(self), text + 7);
-  std::optional<Scalar> number = slot < 0 ? saved_number(node_of(self), text + 7) : std::nullopt;
-  if (slot < 0 && !number) return nullptr;
-  PyErr_Clear();
-  if (number) return number_to_python(*number);
-  return guarded([&] {
-    Node* node = node_of(self);
-    if (node->released) fail_released(node);
-    return wrap(unpack(node, slot));
-  });
-}
-
 PyGetSetDef getset[] = {
     {"next_functions", next_functions, nullptr,
      "((node, output number), ...): the producers of the operation's inputs.", nullptr},
     {"metadata", metadata, nullptr, "A dict for anything that a program wants to keep with the node.", nullptr},
     {"variable", variable, nullptr, "Of AccumulateGrad: the leaf.", nullptr},
+    {"requires_grad", requires_grad, nullptr, "True: only what requires grad is recorded.", nullptr},
     {"_location", location, nullptr, "Where the operation was recorded, if locations are recorded.", nullptr},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -220,8 +162,9 @@ PyMethodDef methods[] = {
      "register_hook(hook): hook(grad_inputs, grad_outputs) runs after the node. Returns a handle."},
     {"register_prehook", register_prehook, METH_O,
      "register_prehook(hook): hook(grad_outputs) runs before the node. Returns a handle."},
+    {"__dir__", node_dir, METH_NOARGS, nullptr},
     {"_input_shapes", shapes, METH_NOARGS, "The shapes of the operation's outputs (of the first, up to four sizes)."},
-    {"_saved_tensors_info", saved_info, METH_NOARGS, "[(label, shape, dtype, bytes), ...] of the saved tensors."},
+    {"_describe_saved", saved_info, METH_NOARGS, "[(label, shape, dtype, bytes), ...] of the saved tensors."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -252,7 +195,7 @@ void init_node_type(PyObject* module) {
                          {Py_tp_clear, reinterpret_cast<void*>(node_clear_cycles)},
                          {Py_tp_repr, reinterpret_cast<void*>(node_repr)},
                          {Py_tp_call, reinterpret_cast<void*>(call)},
-                         {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
+                         {Py_tp_getattro, reinterpret_cast<void*>(node_attribute)},
                          {Py_tp_getset, getset},
                          {Py_tp_methods, methods},
                          {Py_tp_members, members},
@@ -262,6 +205,7 @@ void init_node_type(PyObject* module) {
                    slots};
   node_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&spec)));
   checked(PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(node_type)));
+  init_saved_type(module);
 }
 
 }  // namespace python

@@ -201,7 +201,7 @@ class MemoryBudget:
             return tensor, tensor._version
         block = self._known(tensor) or self._new(tensor.untyped_storage().nbytes())
         if block.tensor is None:
-            self._keep(block, tensor)
+            self._keep(block, tensor.detach())  # the program's own object would look like one that nobody else has
         elif block.tensor.dtype != tensor.dtype:  # a window through which the same bytes are other numbers
             return tensor, tensor._version
         block.saved = True

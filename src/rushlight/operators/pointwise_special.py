@@ -51,7 +51,7 @@ pointwise(
     params=PAIR,
     operands="ee",
     rule="float",
-    vjp=(None, lambda g, s, q, y: g * (-s * zeta(s + 1.0, q))),
+    vjp=(lambda g, s, q, y: g * 0.0, lambda g, s, q, y: g * (-s * zeta(s + 1.0, q))),  # the first: see `underivable`
     node="SpecialZetaBackward0",
     forms="",
 )
@@ -156,5 +156,33 @@ pointwise(
     rule="float",
     vjp=lambda g, x, y: g * _i1e_slope(x, y),
     node="SpecialI1EBackward0",
+    forms="",
+)
+
+# ---- the spherical Bessel function of order 0
+
+
+def _spherical_j0(x: Any_) -> Any_:
+    zero = apply("eq", x, 0.0)
+    safe = where(zero, 1.0, x)
+    return where(zero, 1.0, where(apply("isinf", x), 0.0, apply("sin", safe) / safe))
+
+
+def _spherical_j1(x: Any_, y: Any_) -> Any_:
+    """(y - cos(x)) / x, and near 0, where that cancels, its series (NIST's Digital Library, 10.53.1)."""
+    near = apply("abs", x) < 0.3
+    square = x * x
+    series: Any_ = 1.0
+    for divisor in (180.0, 130.0, 88.0, 54.0, 28.0, 10.0):
+        series = 1.0 - square / divisor * series
+    return where(near, x / 3.0 * series, (y - apply("cos", x)) / where(near, 1.0, x))
+
+
+pointwise(
+    "spherical_bessel_j0",
+    _spherical_j0,
+    rule="float",
+    vjp=lambda g, x, y: -g * _spherical_j1(x, y),
+    node="SpecialSphericalBesselJ0Backward0",
     forms="",
 )

@@ -7,6 +7,8 @@ from typing import Any
 from .. import _C
 from .._missing import lazy_module
 from ..operators.declare import declared
+from ..operators.pointwise_polynomial import polynomials
+from ..operators.underivable import underivable
 
 Tensor = _C.Tensor
 
@@ -37,8 +39,11 @@ i1e = declared["i1e"].function
 log_ndtr = declared["log_ndtr"].function
 ndtr = declared["ndtr"].function
 ndtri = declared["ndtri"].function
+spherical_bessel_j0 = declared["spherical_bessel_j0"].function
 xlog1py = declared["xlog1py"].function
-zeta = declared["zeta"].function
+globals().update(polynomials)
+modified_bessel_i0 = _C.i0
+modified_bessel_i1 = i1
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
@@ -51,4 +56,27 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return _C.log_softmax(input, dim, dtype=dtype)
 
 
-__getattr__, __dir__ = lazy_module(__name__)
+def zeta(input: Any, other: Any, *, out: Any = None) -> Any:
+    """Return Hurwitz's zeta function, the sum over k >= 0 of (``other`` + k) ** -``input``, pointwise.
+
+    The derivative in ``other`` is -s zeta(s + 1, q); that in ``input`` raises NotImplementedError in backward.
+    """
+    return declared["zeta"].function(underivable(input, "zeta"), other, out=out)
+
+
+_SCIPY = "rushlight.operators.pointwise_scipy"
+__getattr__, __dir__ = lazy_module(
+    __name__,
+    names={
+        **dict.fromkeys(
+            (
+                "airy_ai",
+                *[f"bessel_{kind}" for kind in ("j0", "j1", "y0", "y1")],
+                *[f"{scaled}modified_bessel_{kind}" for scaled in ("", "scaled_") for kind in ("k0", "k1")],
+            ),
+            _SCIPY,
+        ),
+        "gammainc": f"{_SCIPY}:igamma",
+        "gammaincc": f"{_SCIPY}:igammac",
+    },
+)

@@ -157,10 +157,10 @@ def _result_shapes(function: Any) -> list[Shape | None]:
 
 
 def _saved_tensors(function: Any) -> list[Saved]:
-    if hasattr(function, "_saved_tensors_info"):
+    if hasattr(function, "_describe_saved"):
         return [
             Saved(label, None if shape is None else tuple(shape), dtype, size)
-            for label, shape, dtype, size in function._saved_tensors_info()
+            for label, shape, dtype, size in function._describe_saved()
         ]
     saved = []
     for attribute in dir(function):
