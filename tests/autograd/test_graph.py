@@ -105,7 +105,6 @@ def test_saved_values_bear_pytorchs_names(x):
     assert torch.equal(x.gather(0, index).grad_fn._saved_index, index)
     assert torch.equal(x.max(0)[0].grad_fn._saved_indices, x.argmax())
     assert torch.equal(x.masked_select(x > 0).grad_fn._saved_mask, x > 0)
-    assert names(x + 1) == {"alpha"} or names(x + 1) == set()
     assert not hasattr(x.exp().grad_fn, "_saved_self") and not hasattr(x.exp().grad_fn, "_saved_")
 
 

@@ -609,11 +609,16 @@ std::optional<Scalar> fixed_exponent(const PointwiseOp& op) {
   return std::nullopt;
 }
 
+/// What PyTorch calls an operand in its graph: its parameter's name, but for the one that functions call input.
+std::string_view operand_name(const PointwiseOp& op, int i) {
+  return op.params[i] == "input" ? std::string_view("self") : op.params[i];
+}
+
 /// Which operand of a pointwise node goes by that name (n_in: the result), or -1.
 int named_operand(const PointwiseNode& node, std::string_view name) {
   if (name == "result") return node.n_in;
   for (int i = 0; i < node.n_in; ++i)
-    if (name == (i == 0 ? "self" : node.op->params[i])) return i;
+    if (name == operand_name(*node.op, i)) return i;
   return -1;
 }
 }  // namespace
@@ -621,8 +626,8 @@ int named_operand(const PointwiseNode& node, std::string_view name) {
 std::vector<std::string> operand_names(const Node* node) {
   if (node->kind->apply != &pointwise_apply) return {};
   auto& self = *static_cast<const PointwiseNode*>(node);
-  std::vector<std::string> names{"self"};
-  for (int i = 1; i < self.n_in; ++i) names.emplace_back(self.op->params[i]);
+  std::vector<std::string> names;
+  for (int i = 0; i < self.n_in; ++i) names.emplace_back(operand_name(*self.op, i));
   if (fixed_exponent(*self.op)) names.emplace_back("exponent");
   names.emplace_back("result");
   return names;

@@ -4,6 +4,7 @@
 // neither, such as an index, is told by the order of the parameters that have no edge.
 #include "python/saved.h"
 
+#include <algorithm>
 #include <cctype>
 #include <map>
 
@@ -33,12 +34,28 @@ const Operator* operator_of_node(const Node* node) {
   return it == operators->end() ? nullptr : it->second;
 }
 
+/// Its overload that gives as many results: of max(self) and max(self, dim), one gives two.
+const Overload* overload_of_node(const Node* node) {
+  const Operator* op = operator_of_node(node);
+  if (!op) return nullptr;
+  for (auto& overload : op->overloads)
+    if (std::max<std::size_t>(overload.fields.size(), 1) == std::size_t(std::max(node->n_outputs, 1))) return &overload;
+  return nullptr;
+}
+
 /// The first slot that fits, or -1.
 template <class F>
 int find_slot(const Node* node, F&& fits) {
   for (int i = 0; i < node->n_saved; ++i)
     if (fits(node->saved[i])) return i;
   return -1;
+}
+
+/// Parameters without a gradient, to which no edge leads.
+bool chooses(std::string_view parameter) {
+  for (std::string_view name : {"index", "indices", "mask", "condition", "target"})
+    if (name == parameter) return true;
+  return false;
 }
 
 struct Named {
@@ -61,21 +78,22 @@ void name_others(const Node* node, const std::vector<std::string>& parameters, c
 std::vector<Named> registry_names(const Node* node) {
   std::vector<Named> out;
   std::vector<std::string> parameters, results;
-  const Operator* op = operator_of_node(node);
-  if (op) {
+  const Overload* overload = overload_of_node(node);
+  if (overload) {
     int input = 0;
-    for (auto& p : op->overloads[0].params) {
+    for (auto& p : overload->params) {
       if (p.type != ArgType::Tensor) continue;
       int slot = find_slot(node, [&](const SavedTensor& s) { return s.input == input; });
-      if (input >= node->n_edges)
+      if (chooses(p.name) || input >= node->n_edges) {
         parameters.push_back(p.name);
-      else if (slot >= 0)
-        out.push_back({p.name, slot});
+        continue;
+      }
+      if (slot >= 0) out.push_back({p.name, slot});
       ++input;
     }
   }
-  if (op && !op->overloads[0].fields.empty()) {
-    auto& fields = op->overloads[0].fields;
+  if (overload) {
+    auto& fields = overload->fields;
     for (std::size_t i = 0; i < fields.size(); ++i) {
       int slot = find_slot(node, [&](const SavedTensor& s) { return s.output == int(i); });
       if (slot >= 0)
