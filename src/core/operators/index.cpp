@@ -1,6 +1,7 @@
 #include "operators/index.h"
 
 #include "autograd/tangent.h"
+#include "kernels/mask.h"
 #include "kernels/parallel.h"
 #include "operators/operators.h"
 #include "operators/places.h"
@@ -211,24 +212,15 @@ bool is_whole_mask(const Tensor& t, const TensorList& indices) {
          t.ndim > 0;
 }
 
-/// to = value where the mask is True.
-void fill_masked(Tensor& to, const Tensor& mask, const Tensor& value) {
-  std::byte element[16];
-  item(value).store(to.dtype, element);
-  char* base[2] = {const_cast<char*>(reinterpret_cast<const char*>(mask.read())), reinterpret_cast<char*>(to.write())};
+/// to[mask] = values: one number, or one for each True.
+void write_masked(Tensor& to, const Tensor& mask, const Tensor& values) {
+  if (values.numel != 1) return put_masked(to, mask, *cast(values, to.dtype));
+  std::byte number[16];
+  item(values).store(to.dtype, number);
+  char* base[2] = {address(mask), reinterpret_cast<char*>(to.write())};
   const std::int64_t* strides[2] = {mask.strides().data(), to.strides().data()};
   std::int64_t items[2] = {1, to.item_size()};
-  Nest nest(to.sizes(), strides, items, 2);
-  visit_width(to.item_size(), [&]<class T>() {
-    T number;
-    std::memcpy(&number, element, sizeof number);
-    parallel_for(nest.numel, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
-      nest.run(base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
-        for (std::int64_t i = 0; i < n; ++i)
-          if (p[0][i * steps[0]]) *reinterpret_cast<T*>(p[1] + i * steps[1]) = number;
-      });
-    });
-  });
+  fill_masked(Nest(to.sizes(), strides, items, 2), base, number, to.item_size());
 }
 
 /// Index tensors saved with a node; absent ones stay absent.
@@ -264,10 +256,10 @@ class Put {
  public:
   Put(const Tensor& t, const TensorList& indices, const Tensor& values, bool accumulate)
       : values_(borrowed(values)), accumulate_(accumulate) {
-    if (!accumulate && values.numel == 1 && is_whole_mask(t, indices)) {
-      check_mask_shape(t, *indices[0], 0);
-      check_values(t, Dims{1}, values);
+    if (!accumulate && is_whole_mask(t, indices)) {
       mask_ = indices[0];
+      check_mask_shape(t, *mask_, 0);
+      check_values(t, values.numel == 1 ? Dims{1} : Dims{count_true(*mask_)}, values);
       return;
     }
     plan_ = make_plan(t, indices);
@@ -283,7 +275,7 @@ class Put {
   }
   void write(Tensor& t) const {
     if (mask_)
-      fill_masked(t, *mask_, *values_);
+      write_masked(t, *mask_, *values_);
     else
       put(t, plan_, *values_, accumulate_);
   }
@@ -326,7 +318,9 @@ TensorRef index(const Tensor& t, const TensorList& indices) {
   TensorRef outs[] = {out};
   record_many("IndexBackward0", outs, inputs, saved.saves, [slot = saved.slot, sizes = Dims(t.sizes())](Vjp& v) {
     TensorRef none = zeros(sizes, v.grad()->dtype);
-    v.set(0, index_put(*none, unpack_indices(v, slot), *v.grad(), true));
+    TensorList at = unpack_indices(v, slot);
+    v.set(0,
+          is_whole_mask(*none, at) ? masked_scatter(*none, *at[0], *v.grad()) : index_put(*none, at, *v.grad(), true));
   });
   return out;
 }

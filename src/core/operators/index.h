@@ -32,6 +32,9 @@ TensorRef where(const Tensor& condition, const Operand& a, const Operand& b);
 TensorRef masked_fill(const Tensor& t, const Tensor& mask, const Scalar& value);
 /// The elements where the mask is True, as a vector.
 TensorRef masked_select(const Tensor& t, const Tensor& mask);
+std::int64_t count_true(const Tensor& mask);
+/// to[mask] = values in order, as many as the mask of the same shape has True; without history.
+void put_masked(Tensor& to, const Tensor& mask, const Tensor& values);
 /// A copy with the elements of `source`, in order, where the mask is True.
 TensorRef masked_scatter(const Tensor& t, const Tensor& mask, const Tensor& source);
 

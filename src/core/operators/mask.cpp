@@ -1,4 +1,6 @@
 // Choosing elements by masks.
+#include "kernels/mask.h"
+
 #include "operators/operators.h"
 #include "operators/partial.h"
 #include "operators/registry.h"
@@ -69,40 +71,10 @@ TensorRef masked_fill(const Tensor& t, const Tensor& mask, const Scalar& value) 
 
 namespace {
 
-/// The elements of packed `x` where the packed mask is True, one after the other.
-void select_masked(const Tensor& x, const Tensor& mask, Tensor& out) {
-  const bool* m = mask.read_as<bool>();
-  visit_width(x.item_size(), [&]<class T>() {
-    const T* from = reinterpret_cast<const T*>(x.read());
-    T* to = reinterpret_cast<T*>(out.write());
-    for (std::int64_t i = 0; i < x.numel; ++i)
-      if (m[i]) *to++ = from[i];
-  });
-}
-
-std::int64_t count_true(const Tensor& mask) {
-  const auto* m = mask.read_as<std::uint8_t>();
-  std::int64_t n = 0;
-  for (std::int64_t i = 0; i < mask.numel; ++i) n += m[i];
-  return n;
-}
-
 TensorRef expanded(const Tensor& t, IntSpan sizes) {
   return equal(t.sizes(), sizes)
              ? TensorRef(const_cast<Tensor*>(&t))
              : make_tensor(Ref<Storage>(t.storage), t.dtype, sizes, broadcast_strides(t, sizes), t.offset);
-}
-
-/// Overwrites the elements of row-major `to` where the packed mask is True with those of `source` in order.
-void scatter_masked(Tensor& to, const Tensor& mask, const Tensor& source) {
-  TensorRef plain = packed(source);
-  const bool* m = mask.read_as<bool>();
-  visit_width(to.item_size(), [&]<class T>() {
-    const T* from = reinterpret_cast<const T*>(plain->read());
-    T* x = reinterpret_cast<T*>(to.write());
-    for (std::int64_t i = 0; i < to.numel; ++i)
-      if (m[i]) x[i] = *from++;
-  });
 }
 
 void check_masked_scatter(const Tensor& t, const Tensor& mask, const Tensor& source) {
@@ -120,14 +92,32 @@ TensorRef scattered_part(const Tensor& g, const Tensor& mask, IntSpan sizes) {
   return view(*part, sizes);
 }
 
+const std::uint8_t* mask_bytes(const Tensor& packed_mask) { return packed_mask.read_as<std::uint8_t>(); }
+Choice chosen_by(const Tensor& packed_mask) { return {mask_bytes(packed_mask), packed_mask.numel}; }
+
+/// Elements of `to` where the mask is True = those of `source` in order.
+void scatter_into(Tensor& to, const Choice& choice, const Tensor& packed_mask, const Tensor& source) {
+  TensorRef rows = packed(to), plain = packed(source);
+  scatter_masked(choice, mask_bytes(packed_mask), plain->read(), rows->write(), to.item_size());
+  if (rows.get() != &to) copy_numbers(to, *rows);
+}
+
 }  // namespace
+
+std::int64_t count_true(const Tensor& mask) { return chosen_by(*packed(mask)).count(); }
+
+void put_masked(Tensor& to, const Tensor& mask, const Tensor& values) {
+  TensorRef plain_mask = packed(mask);
+  scatter_into(to, chosen_by(*plain_mask), *plain_mask, values);
+}
 
 TensorRef masked_select(const Tensor& t, const Tensor& mask) {
   check(mask.dtype == DType::Bool, "masked_select: expected BoolTensor for mask");
   Dims sizes = broadcast_sizes(mask.sizes(), t.sizes());
   TensorRef plain_mask = packed(*expanded(mask, sizes)), x = packed(*expanded(t, sizes));
-  TensorRef out = empty(Dims{count_true(*plain_mask)}, t.dtype);
-  if (out->numel) select_masked(*x, *plain_mask, *out);
+  Choice choice = chosen_by(*plain_mask);
+  TensorRef out = empty(Dims{choice.count()}, t.dtype);
+  select_masked(choice, mask_bytes(*plain_mask), x->read(), out->write(), t.item_size());
   if (!is_differentiable(t.dtype)) return out;
   return record("MaskedSelectBackward0", out, {&t}, {save_other(mask)}, [sizes, from = Dims(t.sizes())](Vjp& v) {
     TensorRef mask = v.saved(0);
@@ -149,10 +139,11 @@ TensorRef masked_scatter(const Tensor& t, const Tensor& mask, const Tensor& sour
   check_masked_scatter(t, mask, source);
   Dims sizes = broadcast_sizes(mask.sizes(), t.sizes());
   TensorRef plain_mask = packed(*expanded(mask, sizes));
-  check(source.numel >= count_true(*plain_mask), "Number of elements of source < number of ones in mask");
+  Choice choice = chosen_by(*plain_mask);
+  check(source.numel >= choice.count(), "Number of elements of source < number of ones in mask");
   TensorRef out = empty(sizes, t.dtype);
   copy_numbers(*out, t);
-  scatter_masked(*out, *plain_mask, source);
+  scatter_into(*out, choice, *plain_mask, source);
   return recorded_scatter(out, t, mask, source, [from = Dims(t.sizes()), its = Dims(source.sizes())](Vjp& v) {
     TensorRef mask = v.saved(0);
     if (v.needs(0)) v.set(0, sum_to_size(*masked_fill(*v.grad(), *mask, 0), from));
@@ -175,15 +166,11 @@ TensorRef masked_scatter_(Tensor& t, const Tensor& mask, const Tensor& source) {
     wide = expand(mask, t.sizes());
   }
   TensorRef plain_mask = packed(*wide);
-  check(source.numel >= count_true(*plain_mask), "Number of elements of source < number of ones in mask");
+  Choice choice = chosen_by(*plain_mask);
+  check(source.numel >= choice.count(), "Number of elements of source < number of ones in mask");
   return write_part(
       "MaskedScatterBackward0", {t, "masked_scatter_"}, {&t, &source}, {save_other(mask)},
-      [&](Tensor& to) {
-        if (to.is_contiguous()) return scatter_masked(to, *plain_mask, source);
-        TensorRef plain = packed(to);
-        scatter_masked(*plain, *plain_mask, source);
-        copy_numbers(to, *plain);
-      },
+      [&](Tensor& to) { scatter_into(to, choice, *plain_mask, source); },
       [its = Dims(source.sizes())](Vjp& v) {
         TensorRef mask = v.saved(0);
         if (v.needs(0)) v.set(0, masked_fill(*v.grad(), *mask, 0));

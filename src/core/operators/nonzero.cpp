@@ -1,4 +1,5 @@
 // Where elements are not zero.
+#include "kernels/mask.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
@@ -13,29 +14,38 @@ bool is_set(const T& v) {
     return v != T(0);
 }
 
+/// The elements of row-major `p` that are set.
 template <class T>
-std::int64_t count_set(const T* p, std::int64_t n) {
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < n; ++i) count += is_set(p[i]);
-  return count;
+Choice set_elements(const T* p, std::int64_t n) {
+  if constexpr (sizeof(T) == 1) return {reinterpret_cast<const std::uint8_t*>(p), n};
+  return {n, [p](std::int64_t begin, std::int64_t end) {
+            std::int64_t count = 0;
+            for (std::int64_t i = begin; i < end; ++i) count += is_set(p[i]);
+            return count;
+          }};
 }
 
 /// Writes the coordinates of the elements of row-major `p` that are set: coordinate d of the k-th at to[d * count + k].
 template <class T>
-void write_places(const T* p, IntSpan sizes, std::int64_t* to, std::int64_t count) {
-  int n = int(sizes.size());
-  std::int64_t inner = sizes.back(), k = 0;
-  Dims at(n - 1);
-  while (k < count) {
-    for (std::int64_t j = 0; j < inner; ++j) {
-      if (!is_set(p[j])) continue;
-      for (int d = 0; d < n - 1; ++d) to[d * count + k] = at[d];
-      to[(n - 1) * count + k] = j;
-      ++k;
+void write_places(const T* p, IntSpan sizes, const Choice& choice, std::int64_t* to) {
+  int last = int(sizes.size()) - 1;
+  std::int64_t inner = sizes.back(), count = choice.count();
+  choice.for_each([&](std::int64_t begin, std::int64_t, std::int64_t k, std::int64_t end) {
+    std::int64_t row = begin / inner, j = begin % inner;
+    for (; k < end; ++row, j = 0) {
+      const T* at = p + row * inner;
+      std::int64_t first = k, *column = to + last * count;
+      for (; j < inner && k < end; ++j) {  // without a branch: what is not set is overwritten by the next
+        column[k] = j;
+        k += is_set(at[j]);
+      }
+      std::int64_t rest = row;
+      for (int d = last - 1; d >= 0 && k > first; --d) {
+        std::fill(to + d * count + first, to + d * count + k, rest % sizes[std::size_t(d)]);
+        rest /= sizes[std::size_t(d)];
+      }
     }
-    p += inner;
-    for (int d = n - 2; d >= 0 && ++at[d] == sizes[std::size_t(d)]; --d) at[d] = 0;
-  }
+  });
 }
 
 }  // namespace
@@ -44,10 +54,11 @@ TensorRef nonzero(const Tensor& t) {
   TensorRef x = packed(t);
   return visit_dtype(t.dtype, [&]<class T>() {
     const T* p = x->read_as<T>();
-    std::int64_t count = count_set(p, x->numel);
+    Choice choice = set_elements(p, x->numel);
+    std::int64_t count = choice.count();
     // each coordinate's column in one piece, so that nonzero(as_tuple=True) gives plain vectors
     TensorRef out = empty_strided(Dims{count, t.ndim}, Dims{1, count}, DType::Int64);
-    if (count && t.ndim) write_places(p, t.sizes(), out->write_as<std::int64_t>(), count);
+    if (count && t.ndim) write_places(p, t.sizes(), choice, out->write_as<std::int64_t>());
     return out;
   });
 }

@@ -179,13 +179,14 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     }
     Selection s = select_all(self, key);  // an index that does not fit is the first thing to say
     check_inplace(t, wants_gradients(t, *v));
+    // leading ones of the value are dropped, as in NumPy
+    int least = s.indices.empty() ? s.view->ndim : 1;
+    while (v->ndim > least && v->size(0) == 1) v = squeeze(*v, 0);
     if (!s.indices.empty()) {
       if (v->dtype != t.dtype && v->ndim == 0) v = cast(*v, t.dtype);
       TensorRef target = s.view;
       return index_put_inplace(*target, s.indices, *v, false);
     }
-    // leading ones of the value are dropped, as in NumPy
-    while (v->ndim > s.view->ndim && v->size(0) == 1) v = squeeze(*v, 0);
     if (s.view.get() == &t) s.view = alias_view(t);
     copy_into(*s.view, *v);
   });
