@@ -297,6 +297,19 @@ struct Same {
     return a;
   }
 };
+/// What tanh and sigmoid make of a gradient, given their results.
+struct TanhSlope {
+  template <class T>
+  static T f(T g, T y) {
+    return g * (T(1) - y * y);
+  }
+};
+struct SigmoidSlope {
+  template <class T>
+  static T f(T g, T y) {
+    return g * (y * (T(1) - y));
+  }
+};
 struct Hypot {
   template <class T>
   static T f(T a, T b) {
@@ -602,6 +615,8 @@ void add_all(Adder add) {
   binary_loops<Fmax, bool, RUSHLIGHT_REALS>(add, "fmax");
   binary_loops<Fmin, bool, RUSHLIGHT_REALS>(add, "fmin");
   binary_loops<Hypot, RUSHLIGHT_FLOATS>(add, "hypot");
+  binary_loops<TanhSlope, RUSHLIGHT_FLOATS>(add, "tanh_slope");
+  binary_loops<SigmoidSlope, RUSHLIGHT_FLOATS>(add, "sigmoid_slope");
   binary_loops<Copysign, RUSHLIGHT_FLOATS>(add, "copysign");
   binary_loops<Nextafter, RUSHLIGHT_FLOATS, Half, BFloat16>(add, "nextafter");
   binary_loops<Gcd, RUSHLIGHT_INTS>(add, "gcd");

@@ -33,6 +33,7 @@ from .expression import (
     sinh,
     sqrt,
     square,
+    tanh_slope,
     trunc,
     where,
 )
@@ -375,7 +376,21 @@ pointwise("acos", loop=np.arccos, rule="float", vjp=lambda g, x, y: -g * rsqrt(1
 pointwise("atan", loop=np.arctan, rule="float", vjp=lambda g, x, y: g / (x * x + 1))
 pointwise("sinh", loop=np.sinh, rule="float", derivative=lambda x, y: cosh(x))
 pointwise("cosh", loop=np.cosh, rule="float", derivative=lambda x, y: sinh(x))
-pointwise("tanh", loop=np.tanh, rule="float", derivative=lambda x, y: 1 - y * y)
+pointwise(
+    "tanh_slope",  # g (1 - y y) in one step
+    loop="tanh_slope",
+    params=(("grad_output",), ("output",)),
+    vjp=(lambda g, a, y, r: tanh_slope(g, y), lambda g, a, y, r: -2 * g * a * y),
+    node="TanhBackwardBackward0",
+    forms="",
+)
+pointwise(
+    "tanh",
+    loop=np.tanh,
+    rule="float",
+    vjp=lambda g, x, y: tanh_slope(g, y),
+    complex_vjp=lambda g, x, y: g * conj(1 - y * y),
+)
 pointwise("asinh", loop=np.arcsinh, rule="float", vjp=lambda g, x, y: g * rsqrt(x * x + 1))
 pointwise("acosh", loop=np.arccosh, rule="float", vjp=lambda g, x, y: g * rsqrt(x * x - 1))
 pointwise("atanh", loop=np.arctanh, rule="float", vjp=lambda g, x, y: g / (1 - x * x))

@@ -5,12 +5,41 @@ from __future__ import annotations
 import math
 
 from .declare import INPUT, PAIR, pointwise
-from .expression import Symbol, absolute, erf, exp, expm1, log, log1p, maximum, minimum, sigmoid, tanh, where
+from .expression import (
+    Symbol,
+    absolute,
+    conj,
+    erf,
+    exp,
+    expm1,
+    log,
+    log1p,
+    maximum,
+    minimum,
+    sigmoid,
+    sigmoid_slope,
+    tanh,
+    where,
+)
 from .pointwise_choice import NO_COMPLEX_CLAMP
 
 SQRT_HALF = math.sqrt(0.5)
 
-pointwise("sigmoid", loop="sigmoid", rule="float", derivative=lambda x, y: y * (1.0 - y))
+pointwise(
+    "sigmoid_slope",  # g y (1 - y) in one step
+    loop="sigmoid_slope",
+    params=(("grad_output",), ("output",)),
+    vjp=(lambda g, a, y, r: sigmoid_slope(g, y), lambda g, a, y, r: g * a * (1.0 - 2.0 * y)),
+    node="SigmoidBackwardBackward0",
+    forms="",
+)
+pointwise(
+    "sigmoid",
+    loop="sigmoid",
+    rule="float",
+    vjp=lambda g, x, y: sigmoid_slope(g, y),
+    complex_vjp=lambda g, x, y: g * conj(y * (1.0 - y)),
+)
 pointwise(
     "relu",
     loop="relu",
