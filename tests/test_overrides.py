@@ -1,8 +1,11 @@
 """torch.overrides: types that take over calls, and subclasses of Tensor."""
 
+import copy
 import inspect
 import operator
+import pickle
 import threading
+import weakref
 
 import pytest
 
@@ -330,6 +333,79 @@ def test_foreign_types():
         torch.exp(Quantity(1))
     with pytest.raises(TypeError, match=r"no implementation found for 'torch.cat'"):
         torch.cat([torch.ones(1), Quantity(1)])
+
+
+WRITTEN_IN_PYTHON = [
+    torch.nn.functional.softmax,
+    torch.nn.functional.cross_entropy,
+    torch.nn.functional.interpolate,
+    torch.nn.init.normal_,
+    torch.einsum,
+    torch.tensordot,
+    torch.linalg.svd,
+    torch.fft.rfft,
+    torch.special.softmax,
+    torch.stft,
+    torch.is_floating_point,
+]
+
+
+@pytest.mark.parametrize("function", WRITTEN_IN_PYTHON, ids=lambda f: f.__name__)
+def test_functions_written_in_python_offer_their_calls(function):
+    given = function("ab,b", Log(), 1, key=Log()) if function is torch.einsum else function(Log(), 1, key=[Log()])
+    assert given[:3] == ("Log", function.__name__, ["Log"])
+    functions = []
+
+    class Whole(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            functions.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    if function in (torch.nn.functional.softmax, torch.linalg.svd, torch.nn.init.normal_, torch.special.softmax):
+        x = torch.rand(3, 3).as_subclass(Whole)
+        result = function(x) if function in (torch.linalg.svd, torch.nn.init.normal_) else function(x, 0)
+        assert functions == [function] and functions[0] is function  # once, not the operators inside
+        assert type(result[0]) is Whole
+
+
+def test_what_stands_for_a_function_passes_for_it():
+    function = torch.nn.functional.softmax
+    assert inspect.isfunction(function) and "dim" in inspect.signature(function).parameters
+    assert function.__doc__ and function.__name__ == "softmax" and function.__wrapped__ == function
+    assert pickle.loads(pickle.dumps(function)) is function and copy.deepcopy(function) is function
+    assert {function: 1}[function.__wrapped__] == 1 and function != torch.nn.functional.softmin
+    assert torch.pairwise_distance is torch.nn.functional.pairwise_distance
+    assert torch.functional.einsum is torch.einsum and weakref.ref(function)() is function
+
+    class Layer:
+        soft = function
+
+    assert Layer.soft is function and Layer().soft.__self__.__class__ is Layer  # it binds as functions do
+    with pytest.raises(TypeError, match="expected a function written in Python"):
+        _C._offered(print)
+
+
+def test_every_function_of_tensors_offers_its_calls():
+    plain = {"broadcast_shapes", "fftfreq", "rfftfreq", "calculate_gain"}
+    for module in (torch.nn.functional, torch.linalg, torch.fft, torch.functional):
+        for name in dir(module):
+            function = getattr(module, name)
+            if name[0] != "_" and inspect.isfunction(function) and function.__module__.startswith(module.__name__):
+                assert name in plain or type(function) is _C._OfferedFunction, name
+
+
+def test_a_foreign_index():
+    x = torch.ones(3)
+    assert x[Log()][:3] == ("Log", "__getitem__", ["Log"])
+    assert x[0, Log()][1] == "__getitem__"
+    x[Log()] = 1
+    x[0] = Log()
+    with pytest.raises(IndexError):
+        x[object()]
+    with pytest.raises(TypeError):
+        x[0] = object()
+    assert x.tolist() == [1, 1, 1]
 
 
 def test_errors_of_plain_calls_stay():

@@ -142,4 +142,12 @@ _ELSEWHERE = {
     "pointwise": "rushlight.operators.fused",
     "vmap": "rushlight.func",
 }
-__getattr__, __dir__ = lazy_module(__name__, submodules=_SUBMODULES, names=_ELSEWHERE)
+# the modules that define torch's functions of tensors
+_OFFERS = (
+    "rushlight.functional",
+    "rushlight.linalg.",
+    "rushlight.nn.functional.",
+    *[f"rushlight.operators.{m}" for m in ("calculus", "contract", "histogram", "reduction", "sorting", "spectral")],
+    "rushlight.operators.pointwise_scipy",
+)
+__getattr__, __dir__ = lazy_module(__name__, submodules=_SUBMODULES, names=_ELSEWHERE, offers=_OFFERS)

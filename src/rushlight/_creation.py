@@ -85,16 +85,19 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, _C.UntypedStorage)
 
 
+@_C._offered
 def is_floating_point(input: Tensor) -> bool:
     """True where the tensor's type is float16, bfloat16, float32 or float64."""
     return input.dtype.is_floating_point
 
 
+@_C._offered
 def is_complex(input: Tensor) -> bool:
     """True where the tensor's type is complex."""
     return input.dtype.is_complex
 
 
+@_C._offered
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()

@@ -16,6 +16,8 @@ from operator import attrgetter
 from types import FrameType
 from typing import Any
 
+from ._offer import offer, offered
+
 # The roots under which PyTorch's programs know our packages.
 TORCH_ROOTS: Mapping[str, str] = {"torch": "rushlight", "torchvision": "rushlight.vision"}
 
@@ -32,12 +34,16 @@ def torch_name(name: str) -> str:
 
 
 def lazy_module(
-    module: str, submodules: Collection[str] = (), names: Mapping[str, str] | None = None
+    module: str,
+    submodules: Collection[str] = (),
+    names: Mapping[str, str] | None = None,
+    offers: tuple[str, ...] = (),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The module-level `__getattr__` and `__dir__` of `module`.
 
     `submodules` are imported when first looked at; `names` maps an attribute to the module that defines it, or to
-    "module:path" where its value is the attribute at another dotted path of that module.
+    "module:path" where its value is the attribute at another dotted path of that module. `offers` are the prefixes of
+    modules whose functions, shown here, arguments may take over (see `_offer`).
     """
     origin = dict(names or {})
     LAZY[module] = tuple(submodules), origin
@@ -48,9 +54,14 @@ def lazy_module(
         if name in origin:
             source, _, path = origin[name].partition(":")
             value = attrgetter(path or name)(import_module(source))
+            if offers:
+                value = offered(value, offers)
             setattr(sys.modules[module], name, value)
             return value
         raise _missing(module, name, sys._getframe(1))
+
+    if offers:
+        offer(module, offers)
 
     def __dir__() -> list[str]:
         return sorted({*vars(sys.modules[module]), *submodules, *origin})

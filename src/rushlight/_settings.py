@@ -150,31 +150,37 @@ def set_num_interop_threads(n: int) -> None:
 # ---- questions
 
 
+@_C._offered
 def is_signed(input: Tensor) -> bool:
     """Has the tensor's type negative numbers?"""
     return input.is_signed()
 
 
+@_C._offered
 def is_inference(input: Tensor) -> bool:
     """Was the tensor made in inference mode?"""
     return input.is_inference()
 
 
+@_C._offered
 def is_conj(input: Tensor) -> bool:
     """Is the tensor to be read conjugated? Never: conjugates are computed."""
     return False
 
 
+@_C._offered
 def is_neg(input: Tensor) -> bool:
     """Is the tensor to be read negated? Never: negatives are computed."""
     return False
 
 
+@_C._offered
 def resolve_conj(input: Tensor) -> Tensor:
     """Return the tensor, which is never to be read conjugated."""
     return input
 
 
+@_C._offered
 def resolve_neg(input: Tensor) -> Tensor:
     """Return the tensor, which is never to be read negated."""
     return input

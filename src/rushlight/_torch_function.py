@@ -99,7 +99,8 @@ def _of_class(value: Any, cls: type[Tensor]) -> Any:
         return value if isinstance(value, cls) else value.as_subclass(cls)
     if isinstance(value, tuple | list):
         parts = [_of_class(part, cls) for part in value]
-        return value if all(map(operator.is_, parts, value)) else type(value)(parts)
+        make = getattr(value, "_make", type(value))  # of a named tuple
+        return value if all(map(operator.is_, parts, value)) else make(parts)
     return value
 
 

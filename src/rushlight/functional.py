@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _C
+from ._missing import lazy_module
 
 Tensor = _C.Tensor
 split = _C.split
@@ -113,3 +114,21 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Any:
                 )
             result[i] = shape[i]
     return _C.Size(result)
+
+
+# PyTorch has these here, too
+_ELSEWHERE = (
+    "cdist",
+    "chain_matmul",
+    "einsum",
+    "istft",
+    "lu",
+    "norm",
+    "pca_lowrank",
+    "stft",
+    "svd_lowrank",
+    "tensordot",
+)
+__getattr__, __dir__ = lazy_module(
+    __name__, names=dict.fromkeys((*_ELSEWHERE, "unique", "unique_consecutive"), "rushlight")
+)

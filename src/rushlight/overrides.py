@@ -1,8 +1,9 @@
 """The protocol ``__torch_function__``: functions of the package that other types implement (``torch.overrides``).
 
 A class with a class method ``__torch_function__(cls, func, types, args, kwargs)`` takes over calls in which an instance of
-it is an argument: calls of operators, and of what a subclass of Tensor inherits. Functions written in Python offer
-themselves with :func:`has_torch_function` and :func:`handle_torch_function`, or by :func:`wrap_torch_function`.
+it is an argument: calls of operators and functions of tensors, and of what a subclass of Tensor inherits. Functions of
+other packages offer themselves with :func:`has_torch_function` and :func:`handle_torch_function`, or by
+:func:`wrap_torch_function`.
 """
 
 from __future__ import annotations
@@ -130,7 +131,8 @@ def _methods() -> set[Callable[..., Any]]:
 
 
 def _places() -> list[Any]:
-    return [rushlight, rushlight.functional, rushlight.nn.functional, rushlight.nn.init, Tensor]
+    submodules = (rushlight.linalg, rushlight.fft, rushlight.special)
+    return [rushlight, rushlight.functional, rushlight.nn.functional, rushlight.nn.init, *submodules, Tensor]
 
 
 def _takes_tensors(function: Any) -> bool:

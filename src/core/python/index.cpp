@@ -135,7 +135,7 @@ bool batched_access(PyObject* self, PyObject* key, PyObject* value) {
 }  // namespace
 
 PyObject* get_item(PyObject* self, PyObject* key) {
-  return guarded([&]() -> PyObject* {
+  PyObject* item = guarded([&]() -> PyObject* {
     if (batched_access(self, key, nullptr)) [[unlikely]]
       return PyObject_CallFunctionObjArgs(batched_entry(BatchedEntry::GetItem), self, key, nullptr);
     Tensor& t = *tensor_of(self);
@@ -154,10 +154,14 @@ PyObject* get_item(PyObject* self, PyObject* key) {
     if (s.indices.empty()) return wrap(s.view.get() == &t ? alias_view(t) : s.view);
     return wrap(rushlight::index(*s.view, s.indices));
   });
+  if (item) [[likely]]
+    return item;
+  PyObject* args[] = {self, key};
+  return left_to_arguments("__getitem__", args, 2);
 }
 
 int set_item(PyObject* self, PyObject* key, PyObject* value) {
-  return guarded_int([&] {
+  int status = guarded_int([&] {
     check_type(value, "Tensor does not support deleting items");
     if (batched_access(self, key, value)) [[unlikely]] {
       Owned none(
@@ -190,6 +194,10 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
     if (s.view.get() == &t) s.view = alias_view(t);
     copy_into(*s.view, *v);
   });
+  if (status == 0 || !value) return status;
+  PyObject* args[] = {self, key, value};
+  Owned done(left_to_arguments("__setitem__", args, 3));
+  return done ? 0 : -1;
 }
 
 }  // namespace rushlight::python

@@ -104,6 +104,7 @@ NB_MODULE(_C, m) {
     init_engine(m.ptr());
     init_tangents(m.ptr());
     init_overrides(m.ptr());
+    init_offered_type(m.ptr());
     init_pointwise(m.ptr());
     init_numpy(m.ptr());
     init_data(m.ptr());

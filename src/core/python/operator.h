@@ -37,5 +37,10 @@ void offer_calls(OperatorObject* o);
 /// What a number slot of a tensor gives where the other operand is none: what that one's class makes of Tensor's method
 /// (__torch_function__), or NotImplemented.
 PyObject* left_to_other(const char* method, PyObject* tensor, PyObject* other);
+/// What a method of Tensor gives that has failed: what an argument's class makes of it, or else null, the error as it
+/// is.
+PyObject* left_to_arguments(const char* method, PyObject* const* args, Py_ssize_t n);
+/// What an argument's class makes of a function's call, or null where none takes it over.
+PyObject* take_over(PyObject* function, PyObject* const* args, std::size_t nargsf, PyObject* names);
 
 }  // namespace rushlight::python

@@ -13,7 +13,7 @@ PyObject* dispatch = nullptr;    // (operator, args, kwargs): asks the arguments
 PyObject* abstaining = nullptr;  // the __torch_function__ of classes that take over nothing
 
 bool takes_over(PyTypeObject* type) {
-  if (type == tensor_type) return false;
+  if (type == tensor_type || type == &PyLong_Type || type == &PyFloat_Type || type == &PyBool_Type) return false;
   static PyObject* name = intern("__torch_function__");
   PyObject* function = _PyType_Lookup(type, name);
   return function && function != abstaining;
@@ -41,6 +41,24 @@ PyObject* ask(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* names
   return PyObject_CallFunctionObjArgs(dispatch, op, positional.get(), keywords.get(), nullptr);
 }
 
+/// The call has failed: is there an argument that may take it over? The error is cleared then.
+bool refused(PyObject* const* args, Py_ssize_t n) {
+  if (disabled) return false;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);  // looking up a name of a type would lose it
+  if (!any_takes_over(args, n)) {
+    PyErr_Restore(type, value, trace);
+    return false;
+  }
+  Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+  return true;
+}
+
+PyObject* ask_method(const char* method, PyObject* const* args, Py_ssize_t n) {
+  Owned function(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), method));
+  return function ? ask(function.get(), args, n, nullptr) : nullptr;
+}
+
 PyObject* offered(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
   Py_ssize_t n = PyVectorcall_NARGS(nargsf), all = n + (names ? PyTuple_GET_SIZE(names) : 0);
   if (watched && !disabled && any_takes_over(args, all)) [[unlikely]]
@@ -48,14 +66,7 @@ PyObject* offered(PyObject* self, PyObject* const* args, std::size_t nargsf, PyO
   PyObject* result = operator_of(self)->plain(self, args, nargsf, names);
   if (result) [[likely]]
     return result;
-  if (disabled || !PyErr_ExceptionMatches(PyExc_TypeError)) return nullptr;
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);  // looking up a name of a type would lose it
-  if (!any_takes_over(args, all)) {
-    PyErr_Restore(type, value, trace);
-    return nullptr;
-  }
-  Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+  if (!PyErr_ExceptionMatches(PyExc_TypeError) || !refused(args, all)) return nullptr;
   return ask(self, args, n, names);
 }
 
@@ -93,9 +104,20 @@ void offer_calls(OperatorObject* o) { o->vectorcall = o->call = &offered; }
 
 PyObject* left_to_other(const char* method, PyObject* tensor, PyObject* other) {
   if (disabled || !takes_over(other)) Py_RETURN_NOTIMPLEMENTED;
-  Owned function(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), method));
   PyObject* args[] = {tensor, other};
-  return function ? ask(function.get(), args, 2, nullptr) : nullptr;
+  return ask_method(method, args, 2);
+}
+
+PyObject* left_to_arguments(const char* method, PyObject* const* args, Py_ssize_t n) {
+  return refused(args, n) ? ask_method(method, args, n) : nullptr;
+}
+
+PyObject* take_over(PyObject* function, PyObject* const* args, std::size_t nargsf, PyObject* names) {
+  Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  if (disabled || !any_takes_over(args, n + (names ? PyTuple_GET_SIZE(names) : 0))) return nullptr;
+  PyObject* result = ask(function, args, n, names);
+  if (!result) throw PythonError();
+  return result;
 }
 
 void init_overrides(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }

@@ -95,6 +95,7 @@ void init_operator_type(PyObject* module);
 void init_engine(PyObject* module);
 void init_tangents(PyObject* module);
 void init_overrides(PyObject* module);
+void init_offered_type(PyObject* module);
 void init_pointwise(PyObject* module);
 void init_numpy(PyObject* module);
 void init_data(PyObject* module);

@@ -13,6 +13,7 @@ from typing import Any
 
 import rushlight
 from rushlight import Tensor
+from rushlight._offer import offer
 
 __all__ = [
     "calculate_gain",
@@ -319,3 +320,6 @@ kaiming_uniform = _deprecated(kaiming_uniform_)
 kaiming_normal = _deprecated(kaiming_normal_)
 orthogonal = _deprecated(orthogonal_)
 sparse = _deprecated(sparse_)
+
+
+offer(__name__, (__name__,))
