@@ -108,35 +108,3 @@ def test_rows_of_wrong_shape_are_refused() -> None:
         _C._run_backward_rows((x.sin(),), (rushlight.ones(2, 4),), False, False, (x,))
     with pytest.raises(RuntimeError, match="rows"):
         _C._run_backward_rows((x.sin(), x.cos()), (rushlight.ones(2, 3), rushlight.ones(4, 3)), False, False, (x,))
-
-
-@pytest.mark.parametrize("dtype", [rushlight.float32, rushlight.float64])
-@pytest.mark.parametrize("place", ["left", "right"])
-def test_products_with_single_numbers_in_rows_have_the_bits_of_sums(dtype: Any, place: str) -> None:
-    generator = rushlight.Generator().manual_seed(5)
-    b = rushlight.randn(40, 50, generator=generator, dtype=dtype)
-    b[3, 4], b[7] = -0.0, 0.0
-    factors = [rushlight.eye(40, dtype=dtype), rushlight.zeros(45, 40, dtype=dtype)]
-    factors.append(rushlight.diag(rushlight.randn(40, generator=generator, dtype=dtype)).flip(0).contiguous())
-    factors.append(-factors[0])  # zeros with a sign
-    for a in factors:
-        plain = a.clone()
-        plain = rushlight.cat([plain, rushlight.ones(1, 40, dtype=dtype)])  # which is no such matrix
-        for other in (b, b.t().contiguous().t()):
-            if place == "left":
-                ours, sums = a @ other, (plain @ other)[:-1]
-            else:
-                ours, sums = other.t() @ a.t(), (other.t() @ plain.t())[:, :-1]
-            assert rushlight.equal(ours, sums)
-            assert rushlight.equal(ours.signbit(), sums.signbit())
-
-
-def test_products_of_unit_vectors_and_infinity_are_nan() -> None:
-    b = rushlight.ones(40, 40)
-    b[5, 6] = float("inf")
-    product = rushlight.eye(40) @ b
-    assert product[5, 6] == float("inf")
-    assert int(product.isnan().sum()) == 39
-    nan = rushlight.eye(40)
-    nan[2, 2] = float("nan")
-    assert (nan @ rushlight.ones(40, 40)).isnan().sum(1).tolist() == [0, 0, 40] + [0] * 37

@@ -99,6 +99,8 @@ void one_product(MatrixView a, MatrixView b, MatrixView c, T alpha, T beta) {
     MatrixView left = turned(b);
     b = turned(a), a = left, c = turned(c);
   }
+  if constexpr (std::is_floating_point_v<T>)
+    if (a.cols == 1 && beta == T(0)) return multiply_column_and_row(a, b, c, alpha);
   Layout la = layout_of(a), lb = layout_of(b);
   auto *pa = static_cast<const T*>(a.data), *pb = static_cast<const T*>(b.data);
   auto* pc = static_cast<T*>(c.data);
@@ -241,9 +243,33 @@ void gemm(DType dtype, const MatrixView& a, const MatrixView& b, const MatrixVie
   });
 }
 
+namespace {
+
+/// The matrices of a batch below each other, where their rows are evenly spaced.
+bool stack_rows(MatrixView& m, std::int64_t count, std::int64_t step) {
+  if (m.rows != 1 && step != m.rows * m.row_stride) return false;
+  if (m.rows == 1) m.row_stride = step;
+  m.rows *= count;
+  return true;
+}
+
+/// A batch whose products share a factor, as one product: of all rows with the one b, or of the one a with all columns.
+bool join_batch(std::int64_t count, MatrixView& a, MatrixView& b, MatrixView& c, const std::int64_t (&steps)[3]) {
+  if (steps[1] == 0) return stack_rows(a, count, steps[0]) && stack_rows(c, count, steps[2]);
+  if (steps[0] != 0) return false;
+  MatrixView columns = turned(b), results = turned(c);
+  if (!stack_rows(columns, count, steps[1]) || !stack_rows(results, count, steps[2])) return false;
+  b = turned(columns), c = turned(results);
+  return true;
+}
+
+}  // namespace
+
 void gemm_batch(DType dtype, std::int64_t count, const MatrixView& a, const MatrixView& b, const MatrixView& c,
                 const std::int64_t (&steps)[3], const Scalar& alpha, const Scalar& beta) {
   check_extents(a, b);
+  MatrixView all_a = a, all_b = b, all_c = c;
+  if (count > 1 && join_batch(count, all_a, all_b, all_c, steps)) return gemm(dtype, all_a, all_b, all_c, alpha, beta);
   auto at = [&](const MatrixView& m, std::int64_t i, int which) {
     return MatrixView{static_cast<std::byte*>(m.data) + i * steps[which] * item_size(dtype), m.rows, m.cols,
                       m.row_stride, m.col_stride};

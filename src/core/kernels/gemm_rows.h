@@ -12,6 +12,10 @@ namespace rushlight {
 template <class T>
 bool multiply_single_rows(const MatrixView& a, const MatrixView& b, const MatrixView& c, T alpha);
 
+/// c = alpha a b where `a` is a column and b a row, both of c's rows run on. float and double.
+template <class T>
+void multiply_column_and_row(const MatrixView& a, const MatrixView& b, const MatrixView& c, T alpha);
+
 /// A glance at the first row, which most matrices do not pass.
 template <class T>
 bool may_be_single_rows(const MatrixView& a) {

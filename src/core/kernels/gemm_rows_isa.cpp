@@ -32,6 +32,18 @@ bool is_finite(const MatrixView& m) {
   return true;
 }
 
+/// A multiple of a row, as a sum gives it, which begins with a zero: a product of -0 becomes 0.
+template <class T>
+inline void multiply_row(T factor, const T* from, std::int64_t from_step, T* to, std::int64_t to_step, std::int64_t n,
+                         T alpha) {
+  if (from_step == 1 && to_step == 1) {
+#pragma GCC ivdep
+    for (std::int64_t j = 0; j < n; ++j) to[j] = alpha * (T(0) + factor * from[j]);
+  } else {
+    for (std::int64_t j = 0; j < n; ++j) to[j * to_step] = alpha * (T(0) + factor * from[j * from_step]);
+  }
+}
+
 template <class T, class Word>
 bool multiply(const MatrixView& a, const MatrixView& b, const MatrixView& c, T alpha) {
   auto *x = static_cast<const T*>(a.data), *y = static_cast<const T*>(b.data);
@@ -46,16 +58,18 @@ bool multiply(const MatrixView& a, const MatrixView& b, const MatrixView& c, T a
   if (!is_finite<T>(b)) return false;
   for (std::int64_t i = 0; i < a.rows; ++i) {
     std::int64_t place = places[std::size_t(i)];
-    T factor = x[i * a.row_stride + place];
-    const T* from = y + place * b.row_stride;
-    T* to = z + i * c.row_stride;
-    // the sum begins with a zero, which turns a product of -0 into 0
-    if (b.col_stride == 1 && c.col_stride == 1)
-      for (std::int64_t j = 0; j < b.cols; ++j) to[j] = alpha * (T(0) + factor * from[j]);
-    else
-      for (std::int64_t j = 0; j < b.cols; ++j) to[j * c.col_stride] = alpha * (T(0) + factor * from[j * b.col_stride]);
+    multiply_row(x[i * a.row_stride + place], y + place * b.row_stride, b.col_stride, z + i * c.row_stride,
+                 c.col_stride, b.cols, alpha);
   }
   return true;
+}
+
+template <class T>
+void multiply_each_row(const MatrixView& a, const MatrixView& b, const MatrixView& c, T alpha) {
+  auto *x = static_cast<const T*>(a.data), *y = static_cast<const T*>(b.data);
+  auto* z = static_cast<T*>(c.data);
+  for (std::int64_t i = 0; i < a.rows; ++i)
+    multiply_row(x[i * a.row_stride], y, b.col_stride, z + i * c.row_stride, c.col_stride, b.cols, alpha);
 }
 
 }  // namespace
@@ -65,6 +79,13 @@ bool multiply_single_rows(const MatrixView& a, const MatrixView& b, const Matrix
 }
 bool multiply_single_rows(const MatrixView& a, const MatrixView& b, const MatrixView& c, double alpha) {
   return multiply<double, std::uint64_t>(a, b, c, alpha);
+}
+
+void multiply_column_and_row(const MatrixView& a, const MatrixView& b, const MatrixView& c, float alpha) {
+  multiply_each_row(a, b, c, alpha);
+}
+void multiply_column_and_row(const MatrixView& a, const MatrixView& b, const MatrixView& c, double alpha) {
+  multiply_each_row(a, b, c, alpha);
 }
 
 }  // namespace rushlight::RUSHLIGHT_ISA
