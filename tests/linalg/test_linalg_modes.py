@@ -364,3 +364,33 @@ def _slope(a: torch.Tensor) -> torch.Tensor:
     """The gradient of 2 sqrt(det a), the sum of the sizes of two conjugate eigenvalues."""
     cofactors = torch.stack([torch.stack([a[1, 1], -a[1, 0]]), torch.stack([-a[0, 1], a[0, 0]])])
     return cofactors / linalg.det(a).sqrt()
+
+
+def test_nodes_bear_pytorchs_names():
+    a = (torch.eye(3) * 2).requires_grad_()
+    for y, name in (
+        (linalg.det(a), "LinalgDetBackward0"),
+        (linalg.svdvals(a), "LinalgSvdBackward0"),
+        (linalg.inv(a), "LinalgInvExBackward0"),
+        (torch.fft.fft(a), "FftR2CBackward0"),
+        (linalg.cholesky(a), "LinalgCholeskyExBackward0"),
+    ):
+        assert y.grad_fn.name() == name
+
+
+def test_the_gradient_of_the_upper_cholesky_factor_is_that_of_the_lower():
+    a = torch.tensor([[2, 0.5 - 0.3j], [0.5 + 0.3j, 3]], dtype=torch.complex128, requires_grad=True)
+    weight = torch.tensor([[1 + 1j, 2 - 1j], [0.3j, 1 - 2j]], dtype=torch.complex128)
+    (lower,) = torch.autograd.grad((linalg.cholesky(a).mH * weight).sum().abs(), a)
+    (upper,) = torch.autograd.grad((linalg.cholesky(a, upper=True) * weight).sum().abs(), a)
+    torch.testing.assert_close(upper, lower)
+    assert not torch.allclose(upper, upper.mH)  # the sides would be alike otherwise
+
+
+def test_what_lstsq_leaves_out_is_empty_and_real():
+    a, b = torch.ones(4, 2, dtype=torch.complex64), torch.ones(4, 1, dtype=torch.complex64)
+    a[0, 0] = 2
+    found = linalg.lstsq(a, b)
+    assert found.residuals.shape == (0,) and found.singular_values.shape == (0,)
+    assert found.residuals.dtype == found.singular_values.dtype == torch.float32
+    assert linalg.lstsq(a, b, driver="gels").residuals.dtype == torch.float32

@@ -318,3 +318,18 @@ def test_a_batch_that_does_not_fit_is_not_counted():
     assert norm.num_batches_tracked == 0
     norm(torch.tensor([[0.0, 1.0, 2.0], [2.0, 3.0, 4.0]]))
     assert norm.num_batches_tracked == 1 and norm.running_mean.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: nn.AdaptiveAvgPool2d(1)(torch.tensor(1.0)),
+        lambda: nn.AdaptiveAvgPool2d(1)(torch.ones(3)),
+        lambda: nn.AdaptiveAvgPool3d(1)(torch.ones(3, 3)),
+        lambda: nn.CTCLoss()(torch.tensor(1.0), torch.tensor(1), torch.tensor(1), torch.tensor(1)),
+        lambda: nn.Unfold(2)(torch.tensor(1.0)),
+    ],
+)
+def test_dimensions_that_are_looked_for_in_vain(call):
+    with pytest.raises(IndexError):
+        call()

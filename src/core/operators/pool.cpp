@@ -301,6 +301,10 @@ SharedWindows even_windows(const Tensor& x, int n, const Dims& given, const std:
 template <int n>
 TensorRef adaptive_mean_pool(const Tensor& x, const Dims& output_size) {
   static const std::string operation = "adaptive_avg_pool" + std::to_string(n) + "d";
+  if (int least = std::max<int>(x.ndim, 1); n > 1 && x.ndim < n)
+    fail(ErrorKind::Index, "Dimension out of range (expected to be in range of [", -least, ", ", least - 1,
+         "], but got ", -n, "): ", operation, "() expected ", n + 1, "D or ", n + 2,
+         "D tensor, but got: ", to_string(x.sizes()));
   SharedWindows w = even_windows(x, n, output_size, operation, n == 3);
   if (n > 1 && w->out_space() == 1 && x.numel) {
     Dims dims;

@@ -93,7 +93,7 @@ class FunctionMeta(type):
     def _backward_cls(cls) -> type[BackwardCFunction]:
         made: type[BackwardCFunction] | None = cls.__dict__.get("_node_cls")
         if made is None:
-            made = type(cls.__name__ + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
+            made = type(cls.__name__ + cls._node_suffix, (BackwardCFunction,), {"_forward_cls": cls})  # type: ignore[attr-defined]
             cls._node_cls = made
         return made
 
@@ -123,6 +123,7 @@ class Function(metaclass=FunctionMeta):
     """
 
     generate_vmap_rule: ClassVar[bool] = False
+    _node_suffix: ClassVar[str] = "Backward"  # what the name of its nodes ends with
     _transposes_backward: ClassVar[bool] = False  # the core's: is forward mode to follow from backward?
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -56,20 +56,26 @@ def _with_halved_diagonal(a: Tensor) -> Tensor:
 
 
 class LinalgCholeskyEx(Operation):
-    core_dims = (2,)
+    """The lower factor of a Hermitian matrix, of which the upper triangle is read where ``upper``.
+
+    As in PyTorch the gradient is the same in both cases, where both triangles depend on something.
+    """
+
+    core_dims = (2, 0)
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor) -> Tensor:
-        y = tensor(np.linalg.cholesky(numbers(a)))
+    def forward(ctx: Any, a: Tensor, upper: bool) -> Tensor:
+        x = numbers(a)
+        y = tensor(np.linalg.cholesky(np.conj(np.swapaxes(x, -1, -2)) if upper else x))
         ctx.save_for_backward(y)
         return y
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (y,) = ctx.saved_tensors
         lower = (y.mH @ grad).tril()
         inner = solve_triangular(y.mH, 0.5 * (lower + lower.tril(-1).mH), upper=True)
-        return solve_triangular(y, inner, upper=False, left=False)
+        return solve_triangular(y, inner, upper=False, left=False), None
 
 
 def _minor(a: Any) -> int:
@@ -89,11 +95,10 @@ def _minors(A: Tensor) -> Tensor:
 
 def _cholesky(name: str, A: Tensor, upper: bool) -> Tensor:
     check_square(name, A)
-    lower = A.mH if upper else A
     try:
-        factor: Tensor = LinalgCholeskyEx.apply(lower)
+        factor: Tensor = LinalgCholeskyEx.apply(A, upper)
     except np.linalg.LinAlgError:
-        lower = every_sample(lower)
+        lower = every_sample(A.mH if upper else A)
         info = numbers(_minors(lower)).reshape(-1)
         at = int(np.argmax(info > 0))
         where = f"(Batch element {at}): " if lower.dim() > 2 else ""
@@ -349,6 +354,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     """Return the X that make A X - B smallest (and, of several, the smallest X), residuals, ranks, singular values.
 
     ``driver`` "gels" takes A for one of full rank; others look at its singular values, which "gelsd" and "gelss" give.
+    Unless given it is "gelsy", which gives no residuals.
     """
     check_matrix("torch.linalg.lstsq", A)
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
@@ -362,14 +368,14 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         greatest = values[..., :1] if values.shape[-1] else 0.0
         rank = (values > greatest * share).sum(-1)
     solution = pinv(A, share) @ b
-    full = m > n and bool((every_sample(rank) == n).all()) and driver in ("gels", "gelsd", "gelss", None)
-    residuals = (A @ solution - b).abs().square().sum(-2) if full else solution.reshape(-1)[:0]
+    full = m > n and bool((every_sample(rank) == n).all()) and driver in ("gels", "gelsd", "gelss")
+    residuals = (A @ solution - b).abs().square().sum(-2) if full else values.new_empty(0)
     nothing = rushlight.empty(0, dtype=rushlight.int64)
     return _lstsq(
         solution.squeeze(-1) if vector else solution,
         residuals.squeeze(-1) if vector and full else residuals,
         nothing if driver == "gels" else rank,
-        values if driver in ("gelsd", "gelss") else A.new_empty(0),
+        values if driver in ("gelsd", "gelss") else values.new_empty(0),
     )
 
 

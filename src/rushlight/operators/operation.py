@@ -29,6 +29,7 @@ class Operation(Function):
     None, the Function is applied sample by sample.
     """
 
+    _node_suffix: ClassVar[str] = "Backward0"
     _transposes_backward: ClassVar[bool] = True
     core_dims: ClassVar[tuple[int, ...] | None] = None
 

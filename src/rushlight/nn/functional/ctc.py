@@ -49,14 +49,16 @@ def ctc_loss(
     batched = log_probs.dim() == 3
     if not batched:
         if log_probs.dim() != 2:
-            raise RuntimeError(f"ctc_loss: expected log_probs with 2 or 3 dimensions, got {log_probs.dim()}")
+            raise (RuntimeError if log_probs.dim() else IndexError)(
+                f"ctc_loss: expected log_probs with 2 or 3 dimensions, got {log_probs.dim()}"
+            )
         log_probs = log_probs.unsqueeze(1)
     if log_probs.dtype not in (rushlight.float32, rushlight.float64):
         raise NotImplementedError(f'"ctc_loss" not implemented for {log_probs.dtype}, expected float32 or float64')
     if not log_probs.numel():
         raise RuntimeError(f"log_probs tensor must not be empty, got {tuple(log_probs.shape)}\nin ctc_loss()")
     labels, steps, counts = _checked_targets(log_probs, targets, input_lengths, target_lengths, blank)
-    loss: Tensor = _ConnectionistLoss.apply(log_probs, labels, steps, counts, blank, zero_infinity)
+    loss: Tensor = CtcLoss.apply(log_probs, labels, steps, counts, blank, zero_infinity)
     if mode == 1:
         return (loss / rushlight.from_numpy(np.maximum(counts, 1)).to(loss.dtype)).mean()
     if mode == 2:
@@ -195,7 +197,7 @@ def _log_sum(x: _Reals) -> _Reals:
     return result
 
 
-class _ConnectionistLoss(Operation):
+class CtcLoss(Operation):
     """The losses of a batch, computed in float64 whatever the dtype of the log-probabilities."""
 
     @staticmethod
@@ -219,11 +221,11 @@ class _ConnectionistLoss(Operation):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (log_probs,) = ctx.saved_tensors
-        slope = _ConnectionistSlope.apply(log_probs, *ctx.found)
+        slope = CtcLossBackward.apply(log_probs, *ctx.found)
         return slope * grad.unsqueeze(-1), None, None, None, None, None
 
 
-class _ConnectionistSlope(Operation):
+class CtcLossBackward(Operation):
     """The derivative of the losses, a function of its own so that asking for its derivative is an error, not a zero."""
 
     @staticmethod

@@ -85,7 +85,7 @@ def unfold(input: Tensor, kernel_size: _Size, dilation: _Size = 1, padding: _Siz
     """
     kernel, dilate, pad, step = _settings(kernel_size, dilation, padding, stride)
     if input.dim() not in (3, 4) or not all(input.shape[-3:]):
-        raise RuntimeError(
+        raise (RuntimeError if input.dim() else IndexError)(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
             f"but got: {list(input.shape)}\nin unfold()"
         )
