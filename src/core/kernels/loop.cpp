@@ -28,6 +28,7 @@ void add_loop(std::string_view name, int n_in, const LoopSignature& signature) {
   namespace isa {                         \
   LoopBuild loop_build();                 \
   void add_function_loops(LoopAdder add); \
+  void add_special_loops(LoopAdder add);  \
   void add_complex_loops(LoopAdder add);  \
   }
 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
@@ -40,13 +41,14 @@ static const LoopBuild& build() {
 const char* loop_isa() { return isa_name(); }
 LoopFunction cast_loop(DType from, DType to) { return build().cast(from, to); }
 
-void register_special_loops();  // loop_special.cpp
+void register_binary_special_loops();  // loop_special.cpp
 
 void register_loops() {
   build().add_all(&add_loop);
   RUSHLIGHT_BEST(add_function_loops(&add_loop));
+  RUSHLIGHT_BEST(add_special_loops(&add_loop));
   RUSHLIGHT_BEST(add_complex_loops(&add_loop));
-  register_special_loops();
+  register_binary_special_loops();
 }
 
 }  // namespace rushlight

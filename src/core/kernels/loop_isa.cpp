@@ -355,20 +355,6 @@ struct Lcm {
     return g == 0 ? T(0) : Abs::f(Mul::f(T(a / g), b));
   }
 };
-struct Erfc {
-  template <class T>
-  static T f(T a) {
-    return std::erfc(a);
-  }
-};
-struct Lgamma {
-  template <class T>
-  static T f(T a) {
-    int sign;
-    if constexpr (std::is_same_v<T, float>) return ::lgammaf_r(a, &sign);
-    return T(::lgamma_r(a, &sign));
-  }
-};
 struct Eq {
   template <class T>
   static bool f(T a, T b) {
@@ -658,8 +644,6 @@ void add_all(Adder add) {
   unary_loops<Same, bool, RUSHLIGHT_REALS, RUSHLIGHT_COMPLEX>(add, "positive");
   unary_loops<Same, bool, RUSHLIGHT_REALS>(add, "conj");
   unary_loops<Angle, RUSHLIGHT_FLOATS>(add, "angle");
-  unary_loops<Erfc, RUSHLIGHT_FLOATS>(add, "erfc");
-  unary_loops<Lgamma, RUSHLIGHT_FLOATS>(add, "lgamma");
   unary_loops<Not, bool, RUSHLIGHT_INTS>(add, "bitwise_not");
   predicate_loops<LogicalNot, bool, RUSHLIGHT_REALS, RUSHLIGHT_COMPLEX>(add, "logical_not");
   predicate_loops<IsNan, bool, RUSHLIGHT_REALS, RUSHLIGHT_COMPLEX>(add, "isnan");

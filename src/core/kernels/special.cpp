@@ -38,47 +38,19 @@ double zeta_above_zero(double s, double q) {
   return sum;
 }
 
-/// exp(-|x|) times the series of I_n(x) = sum over k of (x/2)^(2k+n) / (k! (k+n)!); n is 0 or 1. All terms have one
-/// sign.
-double bessel_series(double x, int n) {
-  double half = x / 2, term = n ? half : 1, sum = term;
-  for (int k = 1; k < 200; ++k) {
-    term *= half * half / (double(k) * (k + n));
-    sum += term;
-    if (std::fabs(term) < 1e-18 * std::fabs(sum)) break;
+/// exp(x^2) erfc(x) for x >= 0
+double scaled_erfc(double x) {
+  if (x < 8) {  // the square in two parts: its rounding would be magnified
+    double square = x * x, rest = std::fma(x, x, -square);
+    return std::exp(square) * std::erfc(x) * (1 + rest);
   }
-  return sum;
-}
-
-/// The asymptotic series of I_n(x) exp(-x) for x >= 25.
-double bessel_tail(double x, int n) {
-  double order = 4.0 * n * n, term = 1, sum = 1;
+  double s = 0.5 / (x * x), term = 1, sum = 1;
   for (int k = 1; k < 40; ++k) {
-    double odd = 2 * k - 1;
-    term *= -(order - odd * odd) / (k * 8 * x);
+    term *= -(2 * k - 1) * s;
     sum += term;
-    if (std::fabs(term) < 1e-18 * std::fabs(sum)) break;
+    if (std::fabs(term) < 1e-18) break;
   }
-  return sum / std::sqrt(2 * std::numbers::pi * x);
-}
-
-double scaled_bessel(double x, int n) {
-  double size = std::fabs(x);
-  if (std::isinf(size)) return 0;
-  double value = size < 25 ? bessel_series(size, n) * std::exp(-size) : bessel_tail(size, n);
-  return n && x < 0 ? -value : value;
-}
-
-double bessel(double x, int n) {
-  double size = std::fabs(x), value;
-  if (size < 25) {
-    value = bessel_series(size, n);
-  } else {  // the halves, so that what fits does not overflow on the way
-    double half = std::exp(size / 2);
-    value = bessel_tail(size, n) * half * half;
-  }
-  if (std::isinf(size)) value = nan;  // as PyTorch and SciPy have it
-  return n && x < 0 ? -value : value;
+  return sum / (x * root_pi);
 }
 
 /// erfc(y) = z for 0 < z <= 1/2: Newton's method on logarithms, from the first terms of the tail's expansion.
@@ -132,50 +104,10 @@ double polygamma(double x, double n) {
   return sign * std::exp(std::lgamma(n + 1)) * zeta(n + 1, x);
 }
 
-double scaled_erfc(double x) {
-  if (x < 0) return 2 * std::exp(x * x) - scaled_erfc(-x);
-  if (x < 8) {  // the square in two parts: its rounding would be magnified
-    double square = x * x, rest = std::fma(x, x, -square);
-    return std::exp(square) * std::erfc(x) * (1 + rest);
-  }
-  double s = 0.5 / (x * x), term = 1, sum = 1;
-  for (int k = 1; k < 40; ++k) {
-    term *= -(2 * k - 1) * s;
-    sum += term;
-    if (std::fabs(term) < 1e-18) break;
-  }
-  return sum / (x * root_pi);
-}
-
-double inverse_erf(double x) {
-  double size = std::fabs(x);
-  if (!(size <= 1)) return nan;
-  if (size == 1) return std::copysign(infinity, x);
-  if (size > 0.5) return std::copysign(inverse_erfc(1 - size), x);
-  double y = x * root_pi / 2;
-  for (int i = 0; i < 30; ++i) {
-    double step = (std::erf(y) - x) * std::exp(y * y) * root_pi / 2;
-    y -= step / (1 + y * step);  // Halley's
-    if (std::fabs(step) <= 1e-16 * std::fabs(y)) break;
-  }
-  return y;
-}
-
-double log_normal_cdf(double x) {
-  double t = x * std::numbers::sqrt2 / 2;
-  return x < -1 ? std::log(scaled_erfc(-t) / 2) - t * t : std::log1p(-std::erfc(t) / 2);
-}
-
 double normal_quantile(double p) {
   if (!(p >= 0 && p <= 1)) return nan;
   if (p == 0 || p == 1) return p == 0 ? -infinity : infinity;
-  if (p < 0.25) return -std::numbers::sqrt2 * inverse_erfc(2 * p);
-  return std::numbers::sqrt2 * inverse_erf(2 * p - 1);
+  return -std::numbers::sqrt2 * inverse_erfc(2 * p);
 }
-
-double bessel_i0(double x) { return bessel(x, 0); }
-double bessel_i1(double x) { return bessel(x, 1); }
-double scaled_bessel_i0(double x) { return scaled_bessel(x, 0); }
-double scaled_bessel_i1(double x) { return scaled_bessel(x, 1); }
 
 }  // namespace rushlight

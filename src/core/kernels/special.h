@@ -1,4 +1,4 @@
-// Special functions of one number, in double precision: what the C library lacks.
+// Special functions of one number, in double precision: what the C library and the loops (loop_special_isa.cpp) lack.
 #pragma once
 
 namespace rushlight {
@@ -10,19 +10,7 @@ double zeta(double s, double q);
 /// The derivative of order n of digamma.
 double polygamma(double x, double n);
 
-/// erf(y) = x, solved for y.
-double inverse_erf(double x);
-/// exp(x^2) erfc(x), which neither overflows nor vanishes where x is large.
-double scaled_erfc(double x);
-/// The logarithm of the normal distribution function.
-double log_normal_cdf(double x);
-/// The normal distribution's quantile.
+/// The normal distribution's quantile in the lower tail, for p up to 1/4, and at the ends.
 double normal_quantile(double p);
-
-/// The modified Bessel functions I0 and I1, and the same times exp(-|x|).
-double bessel_i0(double x);
-double bessel_i1(double x);
-double scaled_bessel_i0(double x);
-double scaled_bessel_i1(double x);
 
 }  // namespace rushlight
