@@ -392,3 +392,91 @@ def test_refusals(name: str) -> None:
     theirs = outcome(torch, REFUSALS[name])
     assert isinstance(theirs, type), f"the oracle gives {theirs}"
     compare(outcome(rushlight, REFUSALS[name]), theirs)
+
+
+# ---- axes by name, and the smaller tools
+
+REARRANGED = [
+    ("a b c -> c a b", {}),
+    ("a b c -> (a b) c", {}),
+    ("a (b1 b2) c -> b1 b2 (a c)", {"b1": 3}),
+    ("a b (h w) -> a h w b", {"h": 2}),
+    ("... c -> c ...", {}),
+    ("a ... -> (a ...)", {}),
+    ("a b c -> a 1 b c 1", {}),
+    ("a  b c->a b c", {}),
+]
+
+
+@pytest.mark.parametrize(("pattern", "lengths"), REARRANGED)
+def test_rearrange(pattern, lengths):
+    x = rushlight.arange(24.0).view(2, 3, 4)
+    expected = torch.func.rearrange(torch.arange(24.0).view(2, 3, 4), pattern, **lengths)
+    assert np.array_equal(rushlight.func.rearrange(x, pattern, **lengths).numpy(), expected.numpy())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lengths"),
+    [
+        ("a b", {}),
+        ("a -> a -> a", {}),
+        ("a a -> a a", {}),
+        ("a b -> a c", {}),
+        ("a b -> a", {}),
+        ("a b c -> a b c", {}),
+        ("a b c ... -> a b c ...", {}),
+        ("a b -> a b", {"c": 4}),
+        ("((a b)) c -> a b c", {"a": 2}),
+        ("(a b -> a b", {}),
+        ("a! b -> a b", {}),
+        ("a -> a ...", {}),
+        ("2 3 -> 3 2", {}),
+    ],
+)
+def test_patterns_that_rearrange_refuses(pattern, lengths):
+    for t in (rushlight, torch):
+        with pytest.raises(ValueError):
+            t.func.rearrange(t.ones(2, 3), pattern, **lengths)
+
+
+def test_rearrange_needs_sizes_that_fit():
+    for pattern, lengths in (("(a b) -> a b", {}), ("(a b) -> a b", {"a": 4}), ("a -> a", {"a": 4})):
+        with pytest.raises(ValueError, match="cannot be told|is not made of"):
+            rushlight.func.rearrange(rushlight.ones(6), pattern, **lengths)
+
+
+def test_replaced_batch_norm_keeps_no_statistics():
+    for t in (rushlight, torch):
+        model = t.nn.Sequential(t.nn.BatchNorm1d(2), t.nn.Sequential(t.nn.BatchNorm2d(3)))
+        assert t.func.replace_all_batch_norm_modules_(model) is model
+        for layer in (model[0], model[1][0]):
+            assert layer.running_mean is layer.running_var is layer.num_batches_tracked is None
+            assert not layer.track_running_stats
+        assert t.func.vmap(model[:1])(t.ones(4, 3, 2)).shape == (4, 3, 2)
+
+
+def test_unwrapped_tensors_show_all_samples():
+    for t in (rushlight, torch):
+        shapes = []
+
+        def outer(y, t=t, shapes=shapes):
+            return t.func.vmap(lambda x: (shapes.append(t.func.debug_unwrap(x).shape), x)[1])(y)
+
+        t.func.vmap(outer)(t.ones(2, 3))
+        assert shapes == [(2, 3)]
+
+
+def test_states_that_differ_in_what_they_learn_are_not_stacked():
+    for t in (rushlight, torch):
+        models = [t.nn.Linear(1, 1), t.nn.Linear(1, 1).requires_grad_(False)]
+        with pytest.raises(RuntimeError, match="the same .requires_grad"):
+            t.func.stack_module_state(models)
+        frozen, _ = t.func.stack_module_state(models[1:] * 2)
+        assert not frozen["weight"].requires_grad
+
+
+def test_tangents_of_linearize_have_the_dtypes_of_the_primals():
+    for t in (rushlight, torch):
+        _, push = t.func.linearize(lambda x: x.sin(), t.ones(2))
+        with pytest.raises(RuntimeError, match="doesn't match the dtype"):
+            push(t.ones(2, dtype=t.float64))

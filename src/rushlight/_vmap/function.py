@@ -87,9 +87,9 @@ def _own_rule(cls: Any, args: tuple[Any, ...], level: int) -> Any:
     leaves, spec = pytree.tree_flatten(outputs)
     places = pytree._broadcast_to_and_flatten(out_dims, spec)
     if places is None:
-        raise ValueError(
-            f"The vmap staticmethod of {cls.__name__} returned out_dims {out_dims}, which are not compatible with the "
-            f"structure of its output {spec}"
+        raise RuntimeError(
+            f"The vmap staticmethod of {cls.__name__} returned an incompatible (output, out_dims) tuple: expected "
+            f"out_dims={out_dims} to be compatible with the structure of `output`, which is {spec}"
         )
     wrapped = [
         leaf if place is None or not isinstance(leaf, Tensor) else _C._batch(leaf.movedim(place, 0), level)

@@ -9,11 +9,13 @@ from .. import _vmap as _vmap
 from .forward import jvp, linearize
 from .functionalize import functionalize
 from .jacobian import hessian, jacfwd, jacrev
+from .rearrange import rearrange
 from .reverse import grad, grad_and_value, vjp
-from .stateless import functional_call, stack_module_state
-from .vmap import vmap
+from .stateless import functional_call, replace_all_batch_norm_modules_, stack_module_state
+from .vmap import debug_unwrap, vmap
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
     "functionalize",
     "grad",
@@ -23,6 +25,8 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

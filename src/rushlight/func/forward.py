@@ -111,6 +111,11 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                     f"tangent:{i} with shape {move.shape} in flattened pytree doesn't match the shape {leaf.shape} of "
                     "the corresponding primal."
                 )
+            if move.dtype != leaf.dtype:
+                raise RuntimeError(
+                    f"tangent:{i} with dtype {move.dtype} in flattened pytree doesn't match the dtype {leaf.dtype} of "
+                    "the corresponding primal."
+                )
         if any(set(_C._unbatch(t)[1]) - set(line.inputs.numbers) for t in moves):
             return jvp(func, primals, tangents)[1]
         with differentiating() as recording:

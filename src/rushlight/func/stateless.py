@@ -9,10 +9,11 @@ from typing import Any
 import rushlight
 from rushlight import Tensor
 
+from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from ..nn.utils.stateless import _functional_call
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def functional_call(
@@ -49,7 +50,8 @@ def functional_call(
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The parameters and the buffers of several models of one class, stacked along a new first dimension.
 
-    For :func:`rushlight.vmap` over :func:`functional_call`. None, differing classes or modes are a ``RuntimeError``.
+    For :func:`rushlight.vmap` over :func:`functional_call`. No models, and models that differ in class, mode or in what
+    requires grad, are a ``RuntimeError``.
     """
     models = list(models)
     if not models:
@@ -58,11 +60,28 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
         raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     if any(type(m) is not type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
-    parameters = [dict(m.named_parameters()) for m in models]
-    buffers = [dict(m.named_buffers()) for m in models]
-    stacked = {}
-    for name in parameters[0]:
-        tensors = [own[name] for own in parameters]
-        learns = any(t.requires_grad for t in tensors)
-        stacked[name] = rushlight.stack([t.detach() for t in tensors]).requires_grad_(learns)
-    return stacked, {name: rushlight.stack([own[name].detach() for own in buffers]) for name in buffers[0]}
+    states = [[dict(m.named_parameters()) for m in models], [dict(m.named_buffers()) for m in models]]
+    parameters, buffers = [
+        {name: _stacked(name, [own[name] for own in state]) for name in state[0]} for state in states
+    ]
+    return parameters, buffers
+
+
+def _stacked(name: str, tensors: list[Tensor]) -> Tensor:
+    """A leaf of its own, which requires grad where the tensors do."""
+    learns = tensors[0].requires_grad
+    if any(t.requires_grad != learns for t in tensors):
+        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+    return rushlight.stack([t.detach() for t in tensors]).requires_grad_(learns)
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let every batch normalisation of ``root`` use the statistics of its batch, and keep none; return ``root``.
+
+    Under :func:`rushlight.vmap` running statistics could not be changed: they belong to all samples.
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

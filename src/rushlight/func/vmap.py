@@ -219,3 +219,17 @@ def _joined(parts: list[Any], out_dims: Any) -> Any:
         for column, place in zip(columns, places, strict=True)
     ]
     return pytree.tree_unflatten(results, spec)
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """Return the numbers of all samples, where ``tensor`` stands for one sample: for a look at them, not for use.
+
+    ``recurse=False`` takes off the innermost vmap only.
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"debug_unwrap() expects a Tensor, but got {type(tensor).__name__}")
+    value, levels = _C._unbatch(tensor)
+    if recurse or len(levels) < 2:
+        unwrapped: Tensor = value
+        return unwrapped
+    return _C._value_at(tensor, levels[-1])
