@@ -10,13 +10,14 @@ other operator has a rule here, found by name when an overload first meets a bat
 * a rule of the whole call, ``rule(call, *arguments)``, sees the batched tensors and gives the result as it is to be.
 
 The rules stand by family in ``dims`` (whatever names dimensions), ``shape``, ``reduction``, ``matrix``, ``select`` and
-``scatter``, ``join``, ``fold`` (convolutions, pooling, paddings, norms), ``loss``, ``random``; what has none is looped
+``scatter``, ``bins``, ``join``, ``fold`` (convolutions, pooling, paddings, norms), ``loss``, ``random``; what has none is looped
 over, with a warning (``table``).
 """
 
 from .. import _C
 from . import (
     backward,
+    bins,
     dims,
     fold,
     function,
@@ -36,6 +37,7 @@ from .table import choose
 __all__: list[str] = []
 
 _families = (
+    bins,
     dims,
     fold,
     join,

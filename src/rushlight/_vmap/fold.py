@@ -203,3 +203,28 @@ def batch_norm(
 def instance_norm(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
     """Sample by sample."""
     return samples(call, level, size, mask, *values)
+
+
+@rule("_rnn_layer")
+def rnn_layer(
+    call: Any,
+    level: int,
+    size: int,
+    mask: int,
+    mode: str,
+    x: Tensor,
+    batch_sizes: Any,
+    h: Tensor,
+    c: Any,
+    *rest: Any,
+) -> Any:
+    """More sequences in one batch, where the weights are the same for all; packed ones sample by sample."""
+    if batch_sizes is not None or mask >> 5:
+        return samples(call, level, size, mask, mode, x, batch_sizes, h, c, *rest)
+    x = x if mask & 2 else front(x, size)
+    states = [t if t is None or mask >> i & 1 else front(t, size) for i, t in ((3, h), (4, c))]
+    joined = [None if t is None else t.flatten(0, 1) for t in states]
+    steps, batch, width = x.shape[1:]
+    output, *ends = call(mode, x.transpose(0, 1).reshape(steps, size * batch, width), None, *joined, *rest)
+    output = output.view(steps, size, batch, -1).transpose(0, 1)
+    return [output, *[end.view(size, batch, -1) for end in ends]]

@@ -74,7 +74,6 @@ def along_index(call: Any, overload: Overload) -> Any:
     "masked_scatter_",
     "combinations",
     "vander",
-    "histc",
     "linspace",
     "logspace",
     "nonzero_static",
@@ -82,7 +81,6 @@ def along_index(call: Any, overload: Overload) -> Any:
     "cov",
     "corrcoef",
     "renorm",
-    "_rnn_layer",
 )
 def by_sample(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
     """What takes numbers in order, sample by sample."""

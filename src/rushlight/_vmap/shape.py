@@ -224,7 +224,7 @@ def to_python(call: Any, *arguments: Any) -> Any:
 
 
 @rule(
-    *("nonzero", "argwhere", "masked_select", "_unique2", "_unique_consecutive", "bincount", "resize_", "resize_as_"),
+    *("nonzero", "argwhere", "masked_select", "_unique2", "_unique_consecutive", "resize_", "resize_as_"),
 )
 def dynamic(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
     """The shape of the result depends on numbers."""

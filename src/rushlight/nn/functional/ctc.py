@@ -16,7 +16,7 @@ import numpy.typing as npt
 import rushlight
 from rushlight import Tensor
 
-from ...operators.operation import Operation, reading
+from ...operators.operation import Operation, Samples, reading
 from .. import _reduction
 
 __all__ = ["ctc_loss"]
@@ -26,7 +26,52 @@ _Integers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 
 
-@reading("targets", "input_lengths", "target_lengths")
+def _losses_of_samples(given: Samples) -> Any:
+    """The samples of vmap are more samples of one batch; what does not fit is refused sample by sample."""
+    log_probs, targets = given.full("log_probs"), given.full("targets")
+    steps, counts = [_lengths_of_samples(given, name) for name in ("input_lengths", "target_lengths")]
+    single = log_probs.dim() == 3
+    if single:
+        log_probs = log_probs.unsqueeze(2)
+    if log_probs.dim() != 4 or targets is None or not given.size:
+        return NotImplemented
+    size, time, batch, classes = log_probs.shape
+    if steps.shape != (size, batch) or counts.shape != (size, batch) or counts.min() < 0:
+        return NotImplemented
+    if targets.dim() == 2:  # all labels of a sample in one row
+        if (counts.sum(1) != targets.shape[1]).any():
+            return NotImplemented
+    elif targets.dim() != 3 or targets.shape[1] != batch:
+        return NotImplemented
+    mode = _reduction.get_enum(given.arguments["reduction"])
+    loss: Tensor = ctc_loss(
+        log_probs.transpose(0, 1).reshape(time, size * batch, classes),
+        targets.flatten(0, 1),
+        rushlight.from_numpy(steps.reshape(-1)),
+        rushlight.from_numpy(counts.reshape(-1)),
+        given.arguments["blank"],
+        "none",
+        given.arguments["zero_infinity"],
+    ).view(size, batch)
+    if mode == 1:
+        return (loss / rushlight.from_numpy(np.maximum(counts, 1)).to(loss.dtype)).mean(1)
+    if mode == 2:
+        return loss.sum(1)
+    return loss.squeeze(1) if single else loss
+
+
+def _lengths_of_samples(given: Samples, name: str) -> _Integers:
+    """The lengths as ``(size, N)``; as they are where they are no integers, which is refused later."""
+    lengths = given.full(name)
+    if lengths is None:
+        return np.tile(np.asarray(given.arguments[name], np.int64).reshape(-1), (given.size, 1))
+    if lengths.is_floating_point() or lengths.is_complex():
+        return np.zeros((0, 0), np.int64)
+    result: _Integers = lengths.detach().reshape(given.size, -1).numpy().astype(np.int64)
+    return result
+
+
+@reading("log_probs", "targets", "input_lengths", "target_lengths", rule=_losses_of_samples)
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 import rushlight
 from rushlight import Tensor
 
-from ...operators.operation import reading
+from ...operators.operation import Samples, reading
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 
@@ -65,7 +66,61 @@ def _renormalize(weight: Tensor, indices: Tensor, max_norm: float, norm_type: fl
         weight.index_copy_(0, used.to(rushlight.int64), rows * scale)
 
 
-@reading("input", "offsets")
+def _renormalize_samples(
+    weight: Tensor, sample: _Integers, indices: _Integers, max_norm: float, norm_type: float
+) -> None:
+    """:func:`_renormalize` for a weight of each sample, ``(size, n, D)``."""
+    with rushlight.no_grad():
+        used = np.zeros(weight.shape[:2], np.bool_)
+        used[sample, indices] = True
+        norm = rushlight.linalg.vector_norm(weight.detach(), norm_type, 2, True)
+        large = rushlight.from_numpy(used).unsqueeze(2) & (norm > max_norm)
+        weight.detach().mul_(rushlight.where(large, max_norm / (norm + 1e-7), 1.0))
+
+
+def _bags_of_samples(given: Samples) -> Any:
+    """The bags of all samples side by side; a weight for each sample becomes one table of all their rows."""
+    a, size = given.arguments, given.size
+    weight, offsets, last, padding_idx = [a[n] for n in ("weight", "offsets", "include_last_offset", "padding_idx")]
+    if size == 0 or (weight.dtype == rushlight.int64 and a["input"].is_floating_point()):
+        return NotImplemented
+    own = "weight" in given.batched
+    if a["scale_grad_by_freq"] and not own:  # a sample's gradient counts its own indices
+        weight, own = given.full("weight"), True
+    input, factors = given.full("input"), given.full("per_sample_weights")
+    rows = weight.shape[own]
+    first = None if factors is None else factors[0]
+    table = weight[0] if own else weight
+    _check_bag_arguments(input[0], table, a["mode"], a["scale_grad_by_freq"], a["sparse"], first)
+    if "offsets" in given.batched:
+        parts, starts = zip(*[_flat_bags(input[i], offsets[i], last) for i in range(size)], strict=True)
+    else:
+        part, begin = _flat_bags(input[0], offsets, last)
+        parts, starts = input.reshape(size, -1)[:, : len(part)].unbind(), (begin,) * size
+    if factors is not None:
+        factors = rushlight.cat([f[: len(part)] for f, part in zip(factors.reshape(size, -1), parts, strict=True)])
+    indices = rushlight.cat(list(parts))
+    numbers = indices.detach().numpy()
+    _check_indices(numbers, rows, padding_idx)
+    sample = np.repeat(np.arange(size), [len(part) for part in parts])
+    if a["max_norm"] is not None:
+        if "weight" not in given.batched:
+            raise RuntimeError(
+                "vmap: embedding_bag(self, *extra_args) is not possible with max_norm: it would change the weight in "
+                "place, which is not batched, by indices that are"
+            )
+        _renormalize_samples(weight, sample, numbers, a["max_norm"], a["norm_type"])
+    if own:
+        indices = indices + rushlight.from_numpy(sample * rows).to(indices.dtype)
+        table = weight.flatten(0, 1)
+    lengths = np.concatenate([np.diff(s) for s in starts])
+    pooled = _pooled(
+        table, indices, lengths, _counted(numbers, rows, padding_idx), factors, a["mode"], a["scale_grad_by_freq"]
+    )
+    return pooled.view(size, -1, table.shape[1])
+
+
+@reading("input", "weight", "offsets", "per_sample_weights", rule=_bags_of_samples)
 def embedding_bag(
     input: Tensor,
     weight: Tensor,
@@ -95,13 +150,20 @@ def embedding_bag(
         weight, input = input, weight
     _check_bag_arguments(input, weight, mode, scale_grad_by_freq, sparse, per_sample_weights)
     indices, starts = _flat_bags(input, offsets, include_last_offset)
-    bag = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    rows = weight.shape[0]
-    given = indices.detach().numpy()
-    outside = np.flatnonzero((given < 0) | (given >= rows))
+    numbers, rows = indices.detach().numpy(), weight.shape[0]
+    _check_indices(numbers, rows, padding_idx)
+    if max_norm is not None:
+        _renormalize(weight, indices, max_norm, norm_type)
+    factors = None if per_sample_weights is None else per_sample_weights.reshape(-1)[: numbers.size]
+    counted = _counted(numbers, rows, padding_idx)
+    return _pooled(weight, indices, np.diff(starts), counted, factors, mode, scale_grad_by_freq)
+
+
+def _check_indices(numbers: _Integers, rows: int, padding_idx: int | None) -> None:
+    outside = np.flatnonzero((numbers < 0) | (numbers >= rows))
     if outside.size:
         raise RuntimeError(
-            f"Index {outside[0]} of input takes value {given[outside[0]]} which is not in the valid range [0, {rows})"
+            f"Index {outside[0]} of input takes value {numbers[outside[0]]} which is not in the valid range [0, {rows})"
             "\nin embedding_bag()"
         )
     if padding_idx is not None and not -rows <= padding_idx < rows:
@@ -109,23 +171,38 @@ def embedding_bag(
             f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got {padding_idx}"
             "\nin embedding_bag()"
         )
-    if max_norm is not None:
-        _renormalize(weight, indices, max_norm, norm_type)
-    if padding_idx is not None:
-        counted = np.flatnonzero(given != padding_idx % rows)
-        indices, bag = indices.index_select(0, rushlight.from_numpy(counted)), bag[counted]
-    found = rushlight.embedding(weight, indices, -1, scale_grad_by_freq, False)
+
+
+def _counted(numbers: _Integers, rows: int, padding_idx: int | None) -> _Integers | None:
+    """Where the indices are that are not padding; None: all are."""
+    return None if padding_idx is None else np.flatnonzero(numbers != padding_idx % rows)
+
+
+def _pooled(
+    weight: Tensor,
+    indices: Tensor,
+    lengths: _Integers,
+    counted: _Integers | None,
+    factors: Tensor | None,
+    mode: str,
+    by_frequency: bool,
+) -> Tensor:
+    """The rows at the indices, summed (or the like) over bags of these lengths."""
+    bags = len(lengths)
+    bag = np.repeat(np.arange(bags), lengths)
+    if counted is not None:
+        at = rushlight.from_numpy(counted)
+        indices, bag = indices.index_select(0, at), bag[counted]
+        factors = None if factors is None else factors.index_select(0, at)
+    found = rushlight.embedding(weight, indices, -1, by_frequency, False)
     if mode == "max":
-        return _greatest(found, bag, len(starts) - 1)
-    if per_sample_weights is not None:
-        factors = per_sample_weights.reshape(-1)[: given.size]
-        if padding_idx is not None:
-            factors = factors.index_select(0, rushlight.from_numpy(counted))
+        return _greatest(found, bag, bags)
+    if factors is not None:
         found = found * factors.unsqueeze(1)
-    total = found.new_zeros(len(starts) - 1, weight.shape[1]).index_add(0, rushlight.from_numpy(bag), found)
+    total = found.new_zeros(bags, weight.shape[1]).index_add(0, rushlight.from_numpy(bag), found)
     if mode == "sum":
         return total
-    size = np.maximum(np.bincount(bag, minlength=len(starts) - 1), 1)
+    size = np.maximum(np.bincount(bag, minlength=bags), 1)
     return total / rushlight.from_numpy(size).unsqueeze(1).to(total.dtype)
 
 
