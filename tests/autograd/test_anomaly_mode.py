@@ -345,3 +345,49 @@ def test_a_pending_chain_is_looked_at_in_few_passes():
         y.backward()
         assert torch._C._deferral_stats()["passes"] - before <= 2
     assert torch.allclose(x.grad, ((x * 2 + 1).sin() * 3).exp() * 6 * (x * 2 + 1).cos())
+
+
+def test_gradients_that_are_looked_at_are_not_written():
+    x = torch.randn(100_000, requires_grad=True)
+    y = (0.5 * x * (1 + torch.tanh(0.8 * (x + 0.04 * x * x * x)))).sum()
+    torch.reset_peak_memory_stats()
+    before = torch.memory_stats()["allocated_bytes"]
+    with torch.autograd.detect_anomaly():
+        y.backward()
+    assert torch.memory_stats()["peak_bytes"] - before < 3 * x.nbytes
+
+
+@pytest.mark.parametrize("where", [0, 50_000, 99_999])
+def test_a_bad_pending_gradient_that_the_next_operation_hides_is_found(where):
+    """d relu is 0 where its operand is negative: the NaN from above it does not reach the leaf."""
+    start = torch.ones(100_000)
+    start[where] = -1
+    x = start.clone().requires_grad_()
+    y = (x * 2).relu()  # 0 there, where the square root's derivative is infinite
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'SqrtBackward0' returned nan"):
+        (y.sqrt() * (start > 0)).sum().backward()
+    assert x.grad is None
+    (((x * 2).relu()).sqrt() * (start > 0)).sum().backward()
+    assert x.grad.isfinite().all()  # hidden, indeed
+
+
+def test_an_overflow_of_a_sum_of_gradients_is_no_fault_of_an_operation():
+    x = torch.ones(100_000, requires_grad=True)
+    with torch.autograd.detect_anomaly(check_inf=True):
+        (x * 3e38 + x * 3e38).sum().backward()
+    assert x.grad.isinf().all()
+
+
+@pytest.mark.parametrize("ask", [False, True])
+def test_infinity_in_a_pending_chain_only_if_asked(ask):
+    x = torch.full((100_000,), 4.0)
+    x[5] = 0
+    x.requires_grad_()
+    with torch.autograd.detect_anomaly(check_inf=ask):
+        y = (x.log() * 2 + 1).sum()
+        if ask:
+            with pytest.raises(RuntimeError, match="'LogBackward0' returned inf"):
+                y.backward()
+        else:
+            y.backward()
+            assert x.grad[5].item() == float("inf")

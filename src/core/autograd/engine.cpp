@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "autograd/tangent.h"
+#include "operators/deferred.h"
 #include "operators/finite.h"
 #include "operators/operators.h"
 
@@ -379,11 +380,10 @@ class Run {
     apply(node, grads, results);
   }
 
-  // Anomaly mode looks at every gradient. To look at pending work is to compute it; so nodes that leave such work are
-  // looked at together, when it is computed in one pass: while they hold less than a cache takes, and before anything
-  // runs that has effects of its own.
+  // Anomaly mode looks at every gradient. Pending ones are looked at together, while they are computed in one pass, a
+  // few nodes at a time, and before anything runs that has effects of its own.
 
-  static constexpr std::size_t most_unseen = 64 << 20;  // bytes
+  static constexpr std::size_t most_unseen = 16;  // nodes
 
   struct Unseen {
     Ref<Node> node;
@@ -396,25 +396,32 @@ class Run {
 
   void look_at(Node* node, const TensorRef* results, const TensorRef* grads) {
     bool pending = false;
-    for (int i = 0; i < node->n_edges; ++i) {
-      if (!results[i] || !results[i]->storage->deferred()) continue;
-      pending = true;
-      unseen_bytes_ += results[i]->storage->size;
-    }
+    for (int i = 0; i < node->n_edges; ++i) pending = pending || (results[i] && results[i]->storage->deferred());
     if (pending)
       unseen_.push_back({Ref<Node>(node), {results, results + node->n_edges}, {grads, grads + node->n_outputs}});
-    if (!pending || unseen_bytes_ > most_unseen) look_at_unseen();
+    if (!pending || unseen_.size() >= most_unseen) look_at_unseen();
     if (!pending) refuse_not_finite(node, results, grads);
   }
 
   void look_at_unseen() {
-    unseen_bytes_ = 0;
     std::vector<Unseen> unseen = std::exchange(unseen_, {});
-    // the last one first: what it stands on, and is held here, is written in the same pass
-    for (auto seen = unseen.rbegin(); seen != unseen.rend(); ++seen)
-      for (auto& result : seen->results)
-        if (result) result->storage->read_laid();
-    for (auto& seen : unseen) refuse_not_finite(seen.node.get(), seen.results.data(), seen.grads.data());
+    std::unordered_map<const Tensor*, std::intptr_t> ours;  // how often each is held here
+    for (auto& seen : unseen)
+      for (auto* list : {&seen.results, &seen.grads})
+        for (auto& t : *list)
+          if (t) ++ours[t.get()];
+    std::vector<Looked> pending;
+    for (auto& seen : unseen)
+      for (auto& result : seen.results)
+        if (result && result->storage->deferred())
+          pending.push_back({result.get(), result->refcount > ours[result.get()]});
+    bool fine = is_finite_pending(pending, true, node_watch.infinities);
+    for (auto& seen : unseen) {
+      for (auto& result : seen.results)
+        if (fine && std::any_of(pending.begin(), pending.end(), [&](auto& l) { return l.tensor == result.get(); }))
+          result = nullptr;
+      refuse_not_finite(seen.node.get(), seen.results.data(), seen.grads.data());
+    }
   }
 
   static void refuse_not_finite(Node* node, const TensorRef* results, const TensorRef* grads) {
@@ -458,7 +465,6 @@ class Run {
   std::vector<Task*> ready_;
   std::unordered_map<Node*, Task*> foreign_;
   std::vector<Unseen> unseen_;
-  std::size_t unseen_bytes_ = 0;
 };
 
 Node* current_node() { return running_node; }

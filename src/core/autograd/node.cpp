@@ -89,8 +89,7 @@ void save_input(Node* node, int i, Tensor* t, int input) {
   if (saved_hooks_active && packs(node)) [[unlikely]] {
     if ((s.hook = pack_saved(t))) return;
   }
-  retain(static_cast<Object*>(t));
-  s.tensor = t;
+  s.keep(t->storage->deferred() && !modes.dual ? alias(*t) : TensorRef(t));
 }
 
 void save_output(Node* node, int i, Tensor* t, int output) {
@@ -101,7 +100,7 @@ void save_output(Node* node, int i, Tensor* t, int output) {
   if (saved_hooks_active && packs(node)) [[unlikely]] {
     if ((s.hook = pack_saved(bare.get()))) return;
   }
-  s.tensor = bare.detach();
+  s.keep(std::move(bare));
 }
 
 std::string operation_of(const Node* node) {
@@ -121,6 +120,10 @@ namespace {
   } else if (const Node* fn = t->grad_fn()) {
     producer = operation_of(fn);
     nr = t->output_nr;
+  } else if (const Edge* edge = s.input >= 0 ? &node->edges[s.input] : nullptr;
+             edge && edge->node && edge->node->kind != &AccumulateGrad::kind) {
+    producer = operation_of(edge->node);
+    nr = edge->output;
   }
   std::string what = concat("[torch.", info(t->dtype).legacy, " ", to_string(t->sizes()), "]");
   what += producer == "a leaf" ? std::string("") : concat(", which is output ", nr, " of ", producer, ",");
@@ -200,7 +203,7 @@ void release_saved(Node* node) {
   node->released = true;
   for (int i = 0; i < node->n_saved; ++i) {
     SavedTensor& s = node->saved[i];
-    if (Tensor* t = std::exchange(s.tensor, nullptr)) release(static_cast<Object*>(t));
+    if (Tensor* t = s.let_go()) release(static_cast<Object*>(t));
     delete std::exchange(s.hook, nullptr);
   }
 }
@@ -230,7 +233,7 @@ void drop(Object* object) noexcept {
 void node_clear(Node* node) noexcept {
   for (int i = 0; i < node->n_saved; ++i) {
     SavedTensor& s = node->saved[i];
-    if (Tensor* t = std::exchange(s.tensor, nullptr)) drop(t);
+    if (Tensor* t = s.let_go()) drop(t);
     delete std::exchange(s.hook, nullptr);
   }
   for (int i = 0; i < node->n_edges; ++i)

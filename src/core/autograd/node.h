@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "autograd/hook.h"
@@ -27,11 +28,24 @@ struct Edge {
 
 /// A tensor kept for the derivative.
 struct SavedTensor {
-  Tensor* tensor = nullptr;   ///< owned; for an output: an alias without history, so that no cycle arises
+  Tensor* tensor = nullptr;   ///< owned; for an output: an alias without history, so that no cycle arises. Pending
+                              ///< results are aliases, too: whoever counts the holders of their storage tells by
+                              ///< Storage::saved whether nodes are the only ones
   std::uint32_t version = 0;  ///< what the version was at saving
   std::int16_t input = -1;    ///< which input of the operation it is (its history is then that edge's), or -1
   std::int16_t output = -1;   ///< which output it is, or -1
   SavedHook* hook = nullptr;  ///< owned; set where saved_tensors_hooks were active: `tensor` is then null
+
+  void keep(TensorRef t) {
+    tensor = t.detach();
+    ++tensor->storage->saved;
+  }
+  /// The tensor, or null; the caller owns it now.
+  Tensor* let_go() {
+    Tensor* t = std::exchange(tensor, nullptr);
+    if (t) --t->storage->saved;
+    return t;
+  }
 };
 
 struct NodeKind {

@@ -141,7 +141,7 @@ void pack_late(Node* node) {
   if (!saved_hooks_active) return;
   for (int i = 0; i < node->n_saved; ++i) {
     SavedTensor& s = node->saved[i];
-    if (s.tensor && (s.hook = pack_saved(s.tensor))) drop(std::exchange(s.tensor, nullptr));
+    if (s.tensor && (s.hook = pack_saved(s.tensor))) drop(s.let_go());
   }
 }
 

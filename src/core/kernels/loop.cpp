@@ -24,6 +24,16 @@ void add_loop(std::string_view name, int n_in, const LoopSignature& signature) {
   if (!l.find(signature.in)) l.signatures.push_back(signature);
 }
 
+static void add_simple_loop(std::string_view name, int n_in, const LoopSignature& signature) {
+  add_loop(name, n_in, signature);
+  loop(name).simple = true;
+}
+
+static void add_linear_loop(std::string_view name, int n_in, const LoopSignature& signature) {
+  add_simple_loop(name, n_in, signature);
+  loop(name).linear = true;
+}
+
 #define RUSHLIGHT_DECLARE(isa)            \
   namespace isa {                         \
   LoopBuild loop_build();                 \
@@ -44,7 +54,7 @@ LoopFunction cast_loop(DType from, DType to) { return build().cast(from, to); }
 void register_binary_special_loops();  // loop_special.cpp
 
 void register_loops() {
-  build().add_all(&add_loop);
+  build().add_all(&add_linear_loop, &add_simple_loop, &add_loop);
   RUSHLIGHT_BEST(add_function_loops(&add_loop));
   RUSHLIGHT_BEST(add_special_loops(&add_loop));
   RUSHLIGHT_BEST(add_complex_loops(&add_loop));

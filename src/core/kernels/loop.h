@@ -25,6 +25,8 @@ struct LoopSignature {
 struct Loop {
   std::string name;
   int n_in = 0;
+  bool simple = false;  ///< an instruction or two: to compute it again costs less than to write and to read the result
+  bool linear = false;  ///< sums and products: what is not finite in an operand is not finite in the result, either
   std::vector<LoopSignature> signatures;
   const LoopSignature* find(const DType* in) const {
     for (auto& s : signatures) {
@@ -53,7 +55,7 @@ extern thread_local bool division_by_zero __attribute__((tls_model("initial-exec
 using LoopAdder = void (*)(std::string_view, int, const LoopSignature&);
 /// What each instruction set's build of the loop sources offers.
 struct LoopBuild {
-  void (*add_all)(LoopAdder add);
+  void (*add_all)(LoopAdder add_linear, LoopAdder add_simple, LoopAdder add);
   LoopFunction (*cast)(DType from, DType to);
 };
 

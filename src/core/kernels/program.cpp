@@ -303,6 +303,10 @@ static std::byte* scratch() {
   return memory->bytes;
 }
 
+void run_kernel_part(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps) {
+  kernel.run_line(operands, steps, n, kernel.direct ? nullptr : scratch());
+}
+
 void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps,
                      bool keep_lock) {
   if (n <= pointwise_grain) {

@@ -77,6 +77,9 @@ void run_kernel(const Kernel& kernel, IntSpan shape, const RunOperand* operands,
 void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps,
                      bool keep_lock = false);
 
+/// The same on the calling thread.
+void run_kernel_part(const Kernel& kernel, std::int64_t n, char* const* operands, const std::int64_t* steps);
+
 /// Below this many elements a pointwise kernel runs on the calling thread.
 constexpr std::int64_t pointwise_grain = 32768;
 

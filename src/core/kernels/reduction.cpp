@@ -21,11 +21,11 @@ RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
 
 namespace {
 
-constexpr std::int64_t line_block = 4096;   // elements of one partial result
 constexpr std::int64_t row_block = 128;     // rows joined into one partial row
 constexpr std::int64_t column_block = 512;  // columns that stay in the cache meanwhile
 constexpr std::int64_t chunk = 1 << 16;     // elements of a long fold that one thread takes at a time
 constexpr std::int64_t grain = 1 << 15;     // elements below which one thread works alone
+constexpr std::int64_t least_made = 256;    // elements in a row for which it pays to make them
 
 void fill_states(char* states, const Fold& f, std::int64_t n) {
   visit_width(item_size(f.state), [&]<class W>() {
@@ -35,9 +35,26 @@ void fill_states(char* states, const Fold& f, std::int64_t n) {
   });
 }
 
+/// Where numbers come from: memory, ...
+struct Stored {
+  static constexpr bool keeps_lock = false;
+  const char* get(const char* p, std::int64_t) const { return p; }
+};
+
+/// ... or somebody who makes them when they are wanted. Addresses count from `origin` then.
+struct Made {
+  static constexpr bool keeps_lock = true;
+  const Maker& maker;
+  std::int64_t item;
+  static char* origin() { return reinterpret_cast<char*>(std::uintptr_t(1) << 12); }
+  const char* get(const char* p, std::int64_t n) const { return maker.make(maker.state, (p - origin()) / item, n); }
+};
+
 /// The fold of a whole nest of one operand, by lines and blocks, partial results joined pairwise.
-void fold_nest(const Fold& f, const Nest& nest, char* base, const char* centre, char* out) {
-  if (nest.ndim <= 1 && nest.numel <= line_block) return f.line(base, nest.numel, nest.steps[0][0], centre, out);
+template <class Source>
+void fold_nest(const Fold& f, const Source& source, const Nest& nest, char* base, const char* centre, char* out) {
+  if (nest.ndim <= 1 && nest.numel <= line_block)
+    return f.line(source.get(base, nest.numel), nest.numel, nest.steps[0][0], centre, out);
   std::int64_t item = item_size(f.state);
   alignas(16) char stack[66 * 16];  // partial results of 2^k blocks
   std::uint64_t blocks = 0;
@@ -51,7 +68,8 @@ void fold_nest(const Fold& f, const Nest& nest, char* base, const char* centre, 
   char* bases[1] = {base};
   nest.run(bases, 0, nest.numel, [&](char** p, std::int64_t n, const std::int64_t* steps) {
     for (std::int64_t at = 0; at < n; at += line_block) {
-      f.line(p[0] + at * steps[0], std::min(line_block, n - at), steps[0], centre, partial);
+      std::int64_t count = std::min(line_block, n - at);
+      f.line(source.get(p[0] + at * steps[0], count), count, steps[0], centre, partial);
       push();
     }
   });
@@ -61,18 +79,20 @@ void fold_nest(const Fold& f, const Nest& nest, char* base, const char* centre, 
 }
 
 /// One long fold: fixed chunks in parallel, their results joined in order.
-void fold_all(const Fold& f, const Nest& nest, char* base, const char* centre, char* out) {
+template <class Source>
+void fold_all(const Fold& f, const Source& source, const Nest& nest, char* base, const char* centre, char* out) {
   std::int64_t parts = (nest.numel + chunk - 1) / chunk, item = item_size(f.state);
-  if (parts <= 1 || nest.ndim > 1) return fold_nest(f, nest, base, centre, out);
+  if (parts <= 1 || nest.ndim > 1) return fold_nest(f, source, nest, base, centre, out);
   std::vector<std::array<std::byte, 16>> results(std::size_t(parts), std::array<std::byte, 16>{});
-  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+  auto fold_parts = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) {
       Nest part = nest;
       part.numel = part.sizes[0] = std::min(chunk, nest.numel - k * chunk);
-      fold_nest(f, part, base + k * chunk * nest.steps[0][0], centre,
+      fold_nest(f, source, part, base + k * chunk * nest.steps[0][0], centre,
                 reinterpret_cast<char*>(results[std::size_t(k)].data()));
     }
-  });
+  };
+  parallel_for(parts, 1, fold_parts, Source::keeps_lock);
   std::memcpy(out, f.identity, std::size_t(item));
   for (auto& r : results) f.merge(out, reinterpret_cast<const char*>(r.data()), 1);
 }
@@ -81,14 +101,15 @@ void fold_all(const Fold& f, const Nest& nest, char* base, const char* centre, c
 /// those that go (the input).
 struct Split {
   Nest kept, gone;
-  Split(const Tensor& t, std::uint64_t reduced, const std::int64_t* items, int others) {
+  Split(const Tensor& t, std::uint64_t reduced, const std::int64_t* items, int others)
+      : Split(t.sizes(), t.strides(), t.item_size(), reduced, items, others) {}
+  Split(IntSpan sizes, IntSpan steps, std::int64_t item, std::uint64_t reduced, const std::int64_t* items, int others) {
     Dims kept_sizes, kept_strides, gone_sizes, gone_strides;
-    for (int i = 0; i < t.ndim; ++i) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
       bool goes = (reduced >> i) & 1;
-      (goes ? gone_sizes : kept_sizes).push_back(t.size(i));
-      (goes ? gone_strides : kept_strides).push_back(t.stride(i));
+      (goes ? gone_sizes : kept_sizes).push_back(sizes[i]);
+      (goes ? gone_strides : kept_strides).push_back(steps[i]);
     }
-    std::int64_t item = t.item_size();
     const std::int64_t* strides[3] = {gone_strides.data()};
     gone = Nest(gone_sizes, strides, &item, 1);
     Dims row_major = contiguous_strides(kept_sizes);
@@ -104,35 +125,37 @@ struct Split {
   }
   /// Calls f(pointers, n) over the runs of kept indices in blocks of columns, in parallel.
   template <class F>
-  void for_columns(char* const* base, F&& f) const {
+  void for_columns(char* const* base, F&& f, bool keep_lock = false) const {
     std::int64_t run = kept.sizes[0], lines = kept.numel / run, blocks = (run + column_block - 1) / column_block;
     std::int64_t work = gone.numel * std::min(run, column_block);
-    parallel_for(lines * blocks, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, work)),
-                 [&](std::int64_t begin, std::int64_t end) {
-                   for (std::int64_t k = begin; k < end; ++k) {
-                     std::int64_t column = k % blocks * column_block, rest = k / blocks;
-                     char* address[3];
-                     for (int o = 0; o < kept.n_operands; ++o) address[o] = base[o] + column * kept.steps[0][o];
-                     for (int d = 1; d < kept.ndim; ++d) {
-                       for (int o = 0; o < kept.n_operands; ++o) address[o] += rest % kept.sizes[d] * kept.steps[d][o];
-                       rest /= kept.sizes[d];
-                     }
-                     f(address, std::min(column_block, run - column));
-                   }
-                 });
+    auto some = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) {
+        std::int64_t column = k % blocks * column_block, rest = k / blocks;
+        char* address[3];
+        for (int o = 0; o < kept.n_operands; ++o) address[o] = base[o] + column * kept.steps[0][o];
+        for (int d = 1; d < kept.ndim; ++d) {
+          for (int o = 0; o < kept.n_operands; ++o) address[o] += rest % kept.sizes[d] * kept.steps[d][o];
+          rest /= kept.sizes[d];
+        }
+        f(address, std::min(column_block, run - column));
+      }
+    };
+    parallel_for(lines * blocks, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, work)), some, keep_lock);
   }
 };
 
 /// Whole rows joined into partial rows, those into the result. operands: input, states, centres.
-void fold_columns(const Fold& f, const Split& s, char* const* base, bool centred) {
-  s.for_columns(base, [&](char** address, std::int64_t n) {
+template <class Source>
+void fold_columns(const Fold& f, const Source& source, const Split& s, char* const* base, bool centred) {
+  auto fold_some = [&](char** address, std::int64_t n) {
     alignas(64) char partial[column_block * 16];
     std::int64_t in_partial = 0;
     fill_states(address[1], f, n);
     s.gone.run(address, 0, s.gone.numel, [&](char** p, std::int64_t count, const std::int64_t* steps) {
       for (std::int64_t i = 0; i < count; ++i) {
         if (in_partial == 0) fill_states(partial, f, n);
-        f.rows(partial, p[0] + i * steps[0], n, s.kept.steps[0][0], centred ? address[2] : nullptr);
+        const char* row = source.get(p[0] + i * steps[0], n);
+        f.rows(partial, row, n, s.kept.steps[0][0], centred ? address[2] : nullptr);
         if (++in_partial == row_block) {
           f.merge(address[1], partial, n);
           in_partial = 0;
@@ -140,7 +163,25 @@ void fold_columns(const Fold& f, const Split& s, char* const* base, bool centred
       }
     });
     if (in_partial) f.merge(address[1], partial, n);
-  });
+  };
+  s.for_columns(base, fold_some, Source::keeps_lock);
+}
+
+/// base: the numbers, the results, and centres or null.
+template <class Source>
+void reduce_from(const Fold& f, const Source& source, const Split& s, char* const* base) {
+  char *out = base[1], *centres = base[2];
+  if (s.kept.numel == 0) return;
+  if (s.gone.numel == 0) return fill_states(out, f, s.kept.numel);
+  if (s.kept.numel == 1) return fold_all(f, source, s.gone, base[0], centres, out);
+  if (s.by_rows(item_size(f.state))) return fold_columns(f, source, s, base, centres);
+  auto lines = [&](std::int64_t begin, std::int64_t end) {
+    s.kept.run(base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
+      for (std::int64_t i = 0; i < n; ++i)
+        fold_nest(f, source, s.gone, p[0] + i * steps[0], centres ? p[2] + i * steps[2] : nullptr, p[1] + i * steps[1]);
+    });
+  };
+  parallel_for(s.kept.numel, std::max<std::int64_t>(1, grain / s.gone.numel), lines, Source::keeps_lock);
 }
 
 char* address_of(const Tensor& t) { return const_cast<char*>(reinterpret_cast<const char*>(t.read())); }
@@ -170,18 +211,30 @@ void reduce(const Fold& f, const Tensor& t, std::uint64_t reduced, std::byte* ou
   char *out = reinterpret_cast<char*>(out_), *centres = const_cast<char*>(reinterpret_cast<const char*>(centres_));
   std::int64_t item = item_size(f.state), items[2] = {item, item};
   Split s(t, reduced, items, centres ? 2 : 1);
-  if (s.kept.numel == 0) return;
-  if (s.gone.numel == 0) return fill_states(out, f, s.kept.numel);
-  char* base[3] = {address_of(t), out, centres};
-  if (s.kept.numel == 1) return fold_all(f, s.gone, base[0], centres, out);
-  if (s.by_rows(item)) return fold_columns(f, s, base, centres);
-  auto lines = [&](std::int64_t begin, std::int64_t end) {
-    s.kept.run(base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
-      for (std::int64_t i = 0; i < n; ++i)
-        fold_nest(f, s.gone, p[0] + i * steps[0], centres ? p[2] + i * steps[2] : nullptr, p[1] + i * steps[1]);
-    });
-  };
-  parallel_for(s.kept.numel, std::max<std::int64_t>(1, grain / s.gone.numel), lines);
+  char* base[3] = {s.kept.numel && s.gone.numel ? address_of(t) : nullptr, out, centres};
+  reduce_from(f, Stored(), s, base);
+}
+
+namespace {
+Split split_made(const Fold& f, IntSpan sizes, std::int64_t item, std::uint64_t reduced) {
+  std::int64_t state = item_size(f.state);
+  return Split(sizes, contiguous_strides(sizes), item, reduced, &state, 1);
+}
+}  // namespace
+
+MadeOrder order_made(const Fold& f, IntSpan sizes, std::int64_t item, std::uint64_t reduced) {
+  Split s = split_made(f, sizes, item, reduced);
+  bool by_columns = s.kept.numel != 1 && s.by_rows(item_size(f.state));
+  const Nest& inner = by_columns ? s.kept : s.gone;
+  if (!s.kept.numel || !s.gone.numel || inner.steps[0][0] != item || inner.sizes[0] < least_made)
+    return MadeOrder::None;
+  return by_columns ? MadeOrder::ByColumns : MadeOrder::AsTheyLie;
+}
+
+void reduce_made(const Fold& f, const Maker& maker, IntSpan sizes, std::int64_t item, std::uint64_t reduced,
+                 std::byte* out) {
+  char* base[3] = {Made::origin(), reinterpret_cast<char*>(out), nullptr};
+  reduce_from(f, Made{maker, item}, split_made(f, sizes, item, reduced), base);
 }
 
 void find_first(const Tensor& t, int dim, const std::byte* values, std::int64_t* places) {

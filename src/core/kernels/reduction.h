@@ -48,6 +48,21 @@ const Fold& fold(FoldKind kind, DType type, const char* operation);
 void reduce(const Fold& fold, const Tensor& t, std::uint64_t reduced, std::byte* out,
             const std::byte* centres = nullptr);
 
+constexpr std::int64_t line_block = 4096;  ///< elements of one partial result
+
+/// Numbers that are made when they are wanted: `make` gives the address of elements [at, at + n), n <= line_block,
+/// packed. The address holds until the thread asks again. Each element is asked for once, on any thread.
+struct Maker {
+  const char* (*make)(const void* state, std::int64_t at, std::int64_t n);
+  const void* state;
+};
+/// The same result, bit by bit, as that of `reduce` for a row-major tensor of these sizes which held the numbers.
+void reduce_made(const Fold& fold, const Maker& maker, IntSpan sizes, std::int64_t item, std::uint64_t reduced,
+                 std::byte* out);
+/// In which order the numbers would be wanted; None where in pieces too small or scattered.
+enum class MadeOrder { None, AsTheyLie, ByColumns };
+MadeOrder order_made(const Fold& fold, IntSpan sizes, std::int64_t item, std::uint64_t reduced);
+
 /// places (row-major, the other dimensions) = where along `dim` the first element stands that is the value given for
 /// its line; a NaN is any NaN. `values` are contiguous, in the same order and of the type of `t`.
 void find_first(const Tensor& t, int dim, const std::byte* values, std::int64_t* places);

@@ -1,10 +1,14 @@
 #include "operators/deferred.h"
 
-#include <map>
+#include <algorithm>
+#include <memory>
+#include <optional>
 
-#include "kernels/nest.h"
+#include "kernels/finite.h"
+#include "operators/finite.h"
+#include "operators/fusion.h"
 #include "operators/layout.h"
-#include "operators/operators.h"
+#include "operators/view.h"
 
 namespace rushlight {
 
@@ -14,228 +18,12 @@ void (*watch_pass)(bool begins) = nullptr;
 namespace {
 
 bool enabled = true;
-constexpr std::size_t max_instructions = 64;
-constexpr std::size_t max_read = max_operands - 4;  // of one pass: room for a few results that somebody holds
-
-struct Input {
-  Storage* storage = nullptr;  ///< owned; null: a number, or unused
-  std::int64_t offset = 0;     ///< in bytes
-  bool single = false;         ///< one element for all places
-  bool used = false;
-  Scalar number;
-  friend bool operator==(const Input& a, const Input& b) {
-    return a.storage && a.storage == b.storage && a.offset == b.offset && a.single == b.single;
-  }
-};
-
-void materialize_storage(Storage* s);
-void discard_storage(Storage* s);
-
-/// The work behind one pending storage.
-struct Deferred : Pending {
-  Storage* self;
-  const Program* program;
-  DType dtype;
-  std::int64_t n;
-  Arrangement layout;  ///< of the result and of all inputs that are not single
-  std::vector<Input> inputs;
-  Deferred* companion = nullptr;                 ///< work to be done in the same pass (defer_together)
-  Deferred *before = nullptr, *after = nullptr;  ///< all pending work, for flush_readers
-
-  Deferred();
-  Deferred(const Deferred&) = delete;
-  ~Deferred() {
-    unlink();
-    if (companion) companion->companion = nullptr;
-    for (auto& in : inputs)
-      if (in.storage) {
-        --in.storage->readers;
-        release(in.storage);
-      }
-  }
-  static Deferred*& all() {
-    static Deferred* first = nullptr;
-    return first;
-  }
-
- private:
-  void link() {
-    after = all();
-    if (after) after->before = this;
-    all() = this;
-  }
-  void unlink() {
-    (before ? before->after : all()) = after;
-    if (after) after->before = before;
-  }
-};
-
-Deferred::Deferred() : Pending{&materialize_storage, &discard_storage} { link(); }
-
-Deferred* work_of(const Storage* s) { return static_cast<Deferred*>(s->pending); }
-
-void collect(Deferred* last, std::vector<Deferred*>& order);
-
-/// The pending work behind the inputs, in the order of computation.
-void collect_inputs(const std::vector<Input>& inputs, std::vector<Deferred*>& order) {
-  for (auto& in : inputs)
-    if (in.storage && in.storage->deferred()) collect(work_of(in.storage), order);
-}
-
-/// The same, and `last` itself.
-void collect(Deferred* last, std::vector<Deferred*>& order) {
-  if (std::find(order.begin(), order.end(), last) != order.end()) return;
-  collect_inputs(last->inputs, order);
-  order.push_back(last);
-}
-
-/// What a pass over several pieces of work would have to do.
-struct Extent {
-  std::size_t instructions = 0;
-  std::vector<const Input*> read;  ///< what is read from memory, and numbers
-
-  void add(const Program& program, const std::vector<Input>& inputs) {
-    instructions += program.code.size();
-    for (auto& in : inputs) {
-      if (!in.used || (in.storage && in.storage->deferred())) continue;
-      auto same = [&](const Input* other) { return *other == in; };
-      if (read.size() <= max_read && std::none_of(read.begin(), read.end(), same)) read.push_back(&in);
-    }
-  }
-  bool fits() const { return instructions <= max_instructions && read.size() <= max_read; }
-};
-
-/// A fused pass: what it reads, what it writes, and the program between.
-class Fusion {
- public:
-  explicit Fusion(Deferred* last, Deferred* companion = nullptr) : last_(last), companion_(companion) {
-    if (companion) collect(companion, order_);
-    collect(last, order_);
-  }
-
-  /// Gives up where there would be too many operands or instructions.
-  bool plan() {
-    Extent extent;
-    for (auto* d : order_) extent.add(*d->program, d->inputs);
-    if (extent.instructions > max_instructions) return false;
-    for (auto* d : order_) {
-      for (auto& in : d->inputs) key_.push_back(place(in));
-      key_.push_back(std::int64_t(reinterpret_cast<std::intptr_t>(d->program)));
-    }
-    for (std::size_t i = 0; i < order_.size(); ++i)
-      if (order_[i] == last_ || order_[i] == companion_ || held_elsewhere(order_[i])) {
-        outputs_.push_back(i);
-        key_.push_back(-1 - std::int64_t(i));
-      }
-    key_.push_back(std::int64_t(order_[0]->dtype));
-    return int(externals_.size() + outputs_.size()) <= max_operands;
-  }
-
-  void run() {
-    Kernel& kernel = kernel_for();
-    DType d = last_->dtype;
-    std::int64_t item = item_size(d);
-    char* address[max_operands];
-    std::int64_t steps[max_operands];
-    alignas(16) std::byte numbers[max_operands][16];
-    int k = 0;
-    for (auto* in : externals_) {
-      if (in->storage) {
-        address[k] = reinterpret_cast<char*>(in->storage->bytes + in->offset);
-        steps[k] = in->single ? 0 : item;
-      } else {
-        in->number.store(d, numbers[k]);
-        address[k] = reinterpret_cast<char*>(numbers[k]);
-        steps[k] = 0;
-      }
-      ++k;
-    }
-    std::vector<Ref<Storage>> done;
-    for (auto i : outputs_) {
-      Storage* s = order_[i]->self;
-      allocate_bytes(s);
-      done.emplace_back(s);
-      address[k] = reinterpret_cast<char*>(s->bytes);
-      steps[k++] = item;
-    }
-    ++deferral_stats.passes;
-    run_kernel_flat(kernel, last_->n, address, steps, true);
-    std::vector<std::unique_ptr<Deferred>> finished;
-    for (auto& s : done) {
-      finished.emplace_back(work_of(s.get()));
-      s->filled();
-    }
-  }
-
- private:
-  /// Where an input stands: among the pending results (odd numbers) or the externals (even).
-  std::int64_t place(const Input& in) {
-    if (!in.used) return -1000;
-    if (in.storage && in.storage->deferred()) {
-      auto at = std::find(order_.begin(), order_.end(), work_of(in.storage)) - order_.begin();
-      return 2 * at + 1;
-    }
-    for (std::size_t i = 0; i < externals_.size(); ++i)
-      if (*externals_[i] == in) return 2 * std::int64_t(i);
-    externals_.push_back(&in);
-    return 2 * std::int64_t(externals_.size() - 1);
-  }
-
-  /// Does anything outside of this pass still hold the result?
-  bool held_elsewhere(const Deferred* d) const {
-    std::intptr_t inside = 0;
-    for (auto* other : order_)
-      for (auto& in : other->inputs) inside += in.storage == d->self;
-    return d->self->refcount > inside;
-  }
-
-  Kernel& kernel_for() {
-    static auto* cache = new std::map<std::vector<std::int64_t>, std::unique_ptr<Kernel>>;
-    auto& slot = (*cache)[key_];
-    if (!slot) slot = build();
-    return *slot;
-  }
-
-  std::unique_ptr<Kernel> build() {
-    Program p;
-    p.n_inputs = int(externals_.size());
-    for (auto* d : order_)
-      for (auto& c : d->program->constants) p.constants.push_back(c);
-    std::vector<std::uint16_t> results;
-    std::size_t constant = 0, at = 0;
-    for (auto* d : order_) {
-      std::vector<std::uint16_t> slots;
-      for (std::size_t i = 0; i < d->inputs.size(); ++i) {
-        std::int64_t where = key_[at++];
-        slots.push_back(where < 0 ? 0 : where % 2 ? results[std::size_t(where / 2)] : std::uint16_t(where / 2));
-      }
-      ++at;  // the program's own entry
-      for (std::size_t c = 0; c < d->program->constants.size(); ++c)
-        slots.push_back(std::uint16_t(p.n_inputs + int(constant++)));
-      for (auto instruction : d->program->code) {
-        for (int k = 0; k < instruction.n_in; ++k) instruction.in[k] = slots[instruction.in[k]];
-        p.code.push_back(instruction);
-        slots.push_back(std::uint16_t(p.first_result() + int(p.code.size()) - 1));
-      }
-      results.push_back(slots[d->program->outputs[0]]);
-    }
-    for (auto i : outputs_) p.outputs.push_back(results[i]);
-    DType d = order_[0]->dtype;
-    std::vector<DType> in(std::size_t(p.n_inputs), d), out(outputs_.size(), d);
-    return compile(p, in.data(), ~0u, d, out.data(), "a fused chain");
-  }
-
-  Deferred *last_, *companion_;
-  std::vector<Deferred*> order_;
-  std::vector<const Input*> externals_;
-  std::vector<std::size_t> outputs_;
-  std::vector<std::int64_t> key_;
-};
+constexpr std::int64_t least_run = 256;  // elements between the places where a repeated operand begins anew
 
 void materialize_storage(Storage* s) {
   Ref<Storage> alive(s);
-  Deferred* last = work_of(s);
-  for (Deferred* companion : {last->companion, static_cast<Deferred*>(nullptr)}) {
+  PendingWork* last = work_of(s);
+  for (PendingWork* companion : {last->companion, static_cast<PendingWork*>(nullptr)}) {
     Fusion fusion(last, companion);
     if (fusion.plan()) {
       if (watch_pass) watch_pass(true);
@@ -253,16 +41,36 @@ void materialize_storage(Storage* s) {
 }
 
 void discard_storage(Storage* s) {
-  std::unique_ptr<Deferred> gone(work_of(s));
+  std::unique_ptr<PendingWork> gone(work_of(s));
   s->pending = nullptr;
 }
 
-bool shareable(const Tensor& t, DType d) { return t.dtype == d && !t.storage->reachable(); }
-
 }  // namespace
 
+PendingWork::PendingWork() : Pending{&materialize_storage, &discard_storage} {
+  after = all();
+  if (after) after->before = this;
+  all() = this;
+}
+
+PendingWork::~PendingWork() {
+  (before ? before->after : all()) = after;
+  if (after) after->before = before;
+  if (companion) companion->companion = nullptr;
+  for (auto& in : inputs)
+    if (in.storage) {
+      --in.storage->readers;
+      release(in.storage);
+    }
+}
+
+PendingWork*& PendingWork::all() {
+  static PendingWork* first = nullptr;
+  return first;
+}
+
 void Storage::flush_readers() {
-  for (Deferred* d = Deferred::all(); d && readers;) {
+  for (PendingWork* d = PendingWork::all(); d && readers;) {
     bool reads = false;
     for (auto& in : d->inputs) reads = reads || in.storage == this;
     if (!reads) {
@@ -270,55 +78,143 @@ void Storage::flush_readers() {
       continue;
     }
     d->self->read_laid();
-    d = Deferred::all();  // the list has changed
+    d = PendingWork::all();  // the list has changed
   }
+}
+
+bool reduce_pending(const Fold& fold, const Tensor& t, std::uint64_t dims, std::byte* out) {
+  if (!whole_work(t)) return false;
+  MadeOrder order = order_made(fold, t.sizes(), t.item_size(), dims);
+  if (order == MadeOrder::None) return false;
+  Fusion fusion(t);
+  if (!fusion.plan()) return false;
+  // What is written by columns lies badly in the caches for what comes next.
+  if (order == MadeOrder::ByColumns && fusion.writes_last()) return false;
+  if (watch_pass) watch_pass(true);
+  fusion.run_reduced(fold, t.sizes(), dims, out);
+  if (watch_pass) watch_pass(false);
+  return true;
+}
+
+bool is_finite_pending(std::vector<Looked> looked, bool nans, bool infinities) {
+  unsigned wanted = (nans ? found_nan : 0u) | (infinities ? found_infinity : 0u);
+  while (!looked.empty()) {
+    const Tensor& last = *looked.back().tensor;
+    if (!whole_work(last)) {
+      if (fault_in(last, nans, infinities) != Fault::None) return false;
+      looked.pop_back();
+      continue;
+    }
+    Fusion fusion(looked);
+    if (!fusion.plan()) {  // too wide: two passes, or one for it alone
+      auto half = looked.begin() + std::ptrdiff_t(looked.size() / 2);
+      if (half == looked.begin()) last.read();
+      if (!is_finite_pending({looked.begin(), half}, nans, infinities)) return false;
+      looked.erase(looked.begin(), half);
+      continue;
+    }
+    std::vector<Looked> others;
+    for (auto& l : looked)
+      if (!fusion.includes(l.tensor->storage)) others.push_back(l);
+    if (watch_pass) watch_pass(true);
+    unsigned found = fusion.run_looked();
+    if (watch_pass) watch_pass(false);
+    if (found & wanted) return false;
+    looked = std::move(others);
+  }
+  return true;
 }
 
 void set_deferral(bool on) { enabled = on; }
 
-TensorRef defer(const Program& program, DType d, const Operand* in, int n, const Tensor& like) {
-  if (!enabled || (d != DType::Float32 && d != DType::Float64)) return nullptr;
-  std::vector<Input> inputs(static_cast<std::size_t>(n));
-  std::vector<bool> used(std::size_t(n), false);
+namespace {
+
+/// How the operand is repeated over the sizes, or nothing where it is not so, or in runs that are too short.
+std::optional<Spread> spread_over(const Tensor& t, IntSpan sizes) {
+  struct Level {
+    std::int64_t size, stride;
+  } levels[4];
+  int n = 0;
+  Dims strides = broadcast_strides(t, sizes);
+  for (std::size_t d = sizes.size(); d-- > 0;) {
+    if (sizes[d] == 1) continue;
+    if (n && strides[d] == levels[n - 1].stride * levels[n - 1].size) {
+      levels[n - 1].size *= sizes[d];
+      continue;
+    }
+    if (n == 4) return std::nullopt;
+    levels[n++] = {sizes[d], strides[d]};
+  }
+  if (n < 2 || levels[0].size < least_run || levels[0].stride > 1) return std::nullopt;
+  Spread s;
+  s.run = levels[0].size;
+  s.steps = levels[0].stride == 1;
+  int at = 1;
+  if (s.steps) s.repeat = levels[at++].size;  // its stride is 0, or it is no repetition
+  if (s.steps && levels[1].stride != 0) return std::nullopt;
+  if (at < n && levels[at].stride) {
+    s.next = s.steps ? s.run : 1;
+    if (levels[at].stride != s.next) return std::nullopt;
+    s.count = levels[at++].size;
+  }
+  if (at < n && levels[at++].stride != 0) return std::nullopt;
+  return at == n ? std::optional(s) : std::nullopt;
+}
+
+/// An operand as pending work of these sizes can read it; false where it cannot.
+bool take_input(const Tensor& t, DType d, IntSpan sizes, PendingInput& to) {
+  if (t.dtype != d || t.storage->reachable()) return false;
+  to.storage = t.storage;
+  to.offset = t.offset * t.item_size();
+  if (t.is_contiguous() && equal(t.sizes(), sizes)) return true;
+  to.single = true;
+  for (int k = 0; k < t.ndim && to.single; ++k) to.single = t.size(k) == 1 || t.stride(k) == 0;
+  if (to.single) return true;
+  auto spread = spread_over(t, sizes);
+  if (spread) to.spread = *spread;
+  return spread.has_value();
+}
+
+/// All of these; false where one cannot be read, or where they do not lie in one order.
+bool take_inputs(const Program& program, DType d, const Operand* in, IntSpan sizes, std::vector<PendingInput>& inputs,
+                 Arrangement& layout) {
   for (auto& instruction : program.code)
     for (int k = 0; k < instruction.n_in; ++k)
-      if (instruction.in[k] < n) used[instruction.in[k]] = true;
-  if (program.code.empty()) return nullptr;
-  Arrangement layout;
-  bool first = true;
-  for (int i = 0; i < n; ++i) {
-    Input& to = inputs[std::size_t(i)];
-    to.used = used[std::size_t(i)];
+      if (instruction.in[k] < inputs.size()) inputs[instruction.in[k]].used = true;
+  std::int64_t numel = count_elements(sizes);
+  bool first = true, spread = false;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    PendingInput& to = inputs[i];
     if (!to.used) continue;
     const Tensor* t = in[i].tensor;
     if (!t) {
       to.number = in[i].number;
       continue;
     }
-    if (!shareable(*t, d)) return nullptr;
-    bool single = t->numel == 1;
-    if (!single && !t->is_contiguous()) {  // one number expanded
-      single = true;
-      for (int k = 0; k < t->ndim && single; ++k) single = t->size(k) == 1 || t->stride(k) == 0;
-      if (!single) return nullptr;
-    }
-    if (!single && !same_sizes(*t, like)) return nullptr;
-    if (!single) {  // all lie in one order
+    if (!take_input(*t, d, sizes, to)) return false;
+    if (to.whole()) {
       Arrangement own = t->storage->layout ? layout_of(*t) : Arrangement();
-      if ((t->storage->layout && !own) || (!first && own != layout)) return nullptr;
+      if ((t->storage->layout && !own) || (!first && own != layout)) return false;
       layout = own, first = false;
     } else if (t->storage->layout) {
       t->storage->read();
     }
-    to.storage = t->storage;
-    to.offset = t->offset * t->item_size();
-    to.single = single;
-    Deferred* behind = t->storage->deferred() ? work_of(t->storage) : nullptr;
-    if (behind && (single || to.offset != 0 || behind->n != like.numel || behind->dtype != d)) {
-      single ? t->storage->read() : t->storage->read_laid();  // now: every pending input is whole
-    }
+    spread = spread || to.spread;
+    PendingWork* behind = t->storage->deferred() ? work_of(t->storage) : nullptr;
+    if (behind && (!to.whole() || to.offset != 0 || behind->n != numel || behind->dtype != d))
+      to.whole() ? t->storage->read_laid() : t->storage->read();  // now: every pending input is whole
   }
-  std::vector<Deferred*> order;
+  return !(spread && layout);
+}
+
+}  // namespace
+
+TensorRef defer(const Program& program, DType d, const Operand* in, int n, IntSpan sizes) {
+  if (!enabled || (d != DType::Float32 && d != DType::Float64) || program.code.empty()) return nullptr;
+  std::vector<PendingInput> inputs(static_cast<std::size_t>(n));
+  Arrangement layout;
+  if (!take_inputs(program, d, in, sizes, inputs, layout)) return nullptr;
+  std::vector<PendingWork*> order;
   collect_inputs(inputs, order);
   Extent extent;
   extent.add(program, inputs);
@@ -327,11 +223,11 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
     for (auto& input : inputs)
       if (input.storage) input.storage->read_laid();
   for (auto& input : inputs)  // a single element of the same storage has been read
-    if (input.storage && !input.single && input.storage->layout != layout) return nullptr;
-  auto work = std::make_unique<Deferred>();
+    if (input.whole() && input.storage->layout != layout) return nullptr;
+  auto work = std::make_unique<PendingWork>();
   work->program = &program;
   work->dtype = d;
-  work->n = like.numel;
+  work->n = count_elements(sizes);
   work->layout = layout;
   for (auto& input : inputs)
     if (input.storage) {
@@ -339,19 +235,19 @@ TensorRef defer(const Program& program, DType d, const Operand* in, int n, const
       ++input.storage->readers;
     }
   work->inputs = std::move(inputs);
-  Ref<Storage> storage = new_pending_storage(std::size_t(like.numel * item_size(d)), nullptr);
+  Ref<Storage> storage = new_pending_storage(std::size_t(work->n * item_size(d)), nullptr);
   work->self = storage.get();
   storage->layout = layout;
   storage->pending = work.release();
   ++deferral_stats.deferred;
-  return make_tensor(std::move(storage), d, like.sizes(), contiguous_strides(like.sizes()), 0);
+  return make_tensor(std::move(storage), d, sizes, contiguous_strides(sizes), 0);
 }
 
 bool defer_inplace(const Program& program, DType d, const Operand* in, int n, Tensor& self) {
   Storage* s = self.storage;
   if (s->deferred() && s->readers) s->flush_readers();  // they want the old numbers
   if (!s->deferred() || self.offset != 0 || work_of(s)->n != self.numel) return false;
-  TensorRef next = defer(program, d, in, n, self);
+  TensorRef next = defer(program, d, in, n, self.sizes());
   if (!next || !s->deferred()) return false;
   Storage* old = next->storage;  // the two exchange what they stand for
   std::swap(s->pending, old->pending);
@@ -371,7 +267,7 @@ bool defer_inplace(const Program& program, DType d, const Operand* in, int n, Te
 
 void defer_together(const Tensor& a, const Tensor& b) {
   if (!a.storage->deferred() || !b.storage->deferred() || a.storage->layout != b.storage->layout) return;
-  Deferred *one = work_of(a.storage), *other = work_of(b.storage);
+  PendingWork *one = work_of(a.storage), *other = work_of(b.storage);
   if (one->companion || other->companion || one->n != other->n || one->dtype != other->dtype) return;
   one->companion = other;
   other->companion = one;

@@ -3,13 +3,20 @@
 // A large pointwise result of one floating type need not be computed when it is made: its storage stays pending, with a
 // program and the storages it reads, until somebody asks for the bytes. Then the pending results that it is made of are
 // computed together, in one pass over memory: a chain of eager operations costs the traffic of one. Every pending
-// result that anybody else still holds is written in the same pass, so nothing is computed twice.
+// result that a tensor still holds is written in the same pass.
+//
+// Memory costs more than arithmetic, so that three kinds of results are not written: what only derivatives wait for, if
+// a few simple instructions make it again in backward's own pass (fusion.cpp); what is reduced and not asked for again
+// (reduce_pending); and what is only to be searched for NaN (is_finite_pending). They stay pending.
+//
+// Operands may be smaller than the result: single elements, rows, columns (pending.h, Spread).
 //
 // Nobody can tell, because Storage::read() and write() are the only doors: reading does the work, and writing to a
 // storage that pending work reads does that work first (Storage::readers). Storages whose bytes are reachable by other
 // means (Storage::exposed) are never deferred over.
 #pragma once
 
+#include "kernels/reduction.h"
 #include "operators/pointwise.h"
 
 namespace rushlight {
@@ -17,9 +24,10 @@ namespace rushlight {
 /// Results of fewer elements are computed at once: they fit the caches, and the calls would cost more than they save.
 constexpr std::int64_t deferral_threshold = 1 << 16;
 
-/// A pending tensor like `like` for `program` over operands of type `d`: numbers, single elements, or row-major tensors
-/// of one size (unused ones are empty). Null where it cannot be deferred.
-TensorRef defer(const Program& program, DType d, const Operand* in, int n, const Tensor& like);
+/// A pending row-major tensor of `sizes` for `program` over operands of type `d`: numbers, single elements, row-major
+/// tensors of these sizes, or tensors that are repeated over them in long runs (unused ones are empty). Null where it
+/// cannot be deferred.
+TensorRef defer(const Program& program, DType d, const Operand* in, int n, IntSpan sizes);
 
 /// The same, in place, for a tensor that is pending itself, and one of the operands: what it was becomes a result that
 /// only the new work reads. False where the change must be made at once.
@@ -28,6 +36,32 @@ bool defer_inplace(const Program& program, DType d, const Operand* in, int n, Te
 /// Lets two pending tensors be computed in one pass, whichever is asked for first: what both stand on is computed once,
 /// and not written where only they read it.
 void defer_together(const Tensor& a, const Tensor& b);
+
+/// The operand of an operation in progress of which the caller's count of references tells all: once the operation is
+/// done, nobody asks for it who does not hold it. An operator's own code may use what it reduces once more.
+class CallersOperand {
+ public:
+  explicit CallersOperand(const Tensor* t) : outer_(current) { current = t; }
+  CallersOperand(const CallersOperand&) = delete;
+  ~CallersOperand() { current = outer_; }
+  static inline const Tensor* current = nullptr;
+
+ private:
+  const Tensor* outer_;
+};
+
+/// Reduces a pending tensor while it is computed, without writing it where nobody is likely to ask for it: `reduce`
+/// (kernels/reduction.h) of its numbers. False, and nothing is done, where it is not pending or does not lie so.
+bool reduce_pending(const Fold& fold, const Tensor& t, std::uint64_t dims, std::byte* out);
+
+/// A result that is to be looked at.
+struct Looked {
+  const Tensor* tensor;
+  bool held;  ///< by others than who looks: it is written, then
+};
+/// Whether pending results, in the order in which they were made, are free of what is asked for. They are looked at
+/// while they are computed, together, and written only where others hold them.
+bool is_finite_pending(std::vector<Looked> looked, bool nans, bool infinities);
 
 /// For tests and measurements.
 struct DeferralStats {

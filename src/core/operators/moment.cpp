@@ -1,6 +1,7 @@
 // Variances and standard deviations.
 #include <cmath>
 
+#include "operators/deferred.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
 
@@ -33,6 +34,7 @@ struct Moments {
  private:
   static TensorRef of_real(const Tensor& t, const Reduced& r, bool keepdim, const Scalar& divisor,
                            const char* operation, TensorRef& mean) {
+    CallersOperand none(nullptr);  // it is read twice
     mean = div(folded(FoldKind::WideSum, t, r, keepdim, operation), Scalar(double(r.count)));
     return div(folded(FoldKind::Deviation, t, r, keepdim, operation, mean.get()), divisor);
   }

@@ -192,7 +192,7 @@ TensorRef defer_vjp(PointwiseNode& self, int i, const VjpOperands& o) {
       in[j] = Operand(self.numbers[j]);
   }
   return defer(vjp_program(*self.derivatives, i, self.n_in), self.compute, in, self.n_in + 2,
-               *o.tensors[self.n_in + 1]);
+               o.tensors[self.n_in + 1]->sizes());
 }
 
 /// A gradient that does not lie as the saved tensors do is brought into their layout: what follows then stays in it.
@@ -287,7 +287,10 @@ void apply_to(Node* node, TensorRef* grads, TensorRef* results, bool has_rows) {
     } else {
       r = run_vjp(self, i, saved, g, i == last);
     }
-    if (self.sizes_of[i]) r = sum_to_size(*r, *self.sizes_of[i], has_rows);
+    if (self.sizes_of[i]) {
+      CallersOperand last_use(r.get());
+      r = sum_to_size(*r, *self.sizes_of[i], has_rows);
+    }
     results[i] = std::move(r);
   }
 }
@@ -478,7 +481,7 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
   Kernel* k = fast_kernel(op, d);
   if (!k || !keeps_type(op, in, d)) return nullptr;
   if (lead->numel >= deferral_threshold && k->outputs[0] == d)
-    if (TensorRef out = defer(forward_program(op), d, in, op.n_in, *lead)) {
+    if (TensorRef out = defer(forward_program(op), d, in, op.n_in, lead->sizes())) {
       attach(op, in, d, *out);
       return out;
     }
@@ -544,6 +547,15 @@ bool run_inplace_fast(PointwiseOp& op, Tensor& self, const Operand* in) {
   steps[op.n_in] = item;
   run_kernel_flat(*k, self.numel, address, steps);
   return true;
+}
+
+/// The result as pending work, where operands are repeated over it.
+TensorRef defer_broadcast(PointwiseOp& op, const Operand* in, DType compute, DType type, IntSpan sizes) {
+  Kernel* k = fast_kernel(op, compute);
+  if (!k || type != compute || k->outputs[0] != compute || !keeps_type(op, in, compute)) return nullptr;
+  TensorRef out = defer(forward_program(op), compute, in, op.n_in, sizes);
+  if (out) attach(op, in, compute, *out);
+  return out;
 }
 
 Dims common_sizes(const PointwiseOp& op, const Operand* in) {
@@ -702,6 +714,8 @@ TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out) {
   DType compute = compute_type(op, in);
   Dims sizes = common_sizes(op, in);
   DType type = natural_type(op, in, compute);
+  if (!out && count_elements(sizes) >= deferral_threshold)
+    if (TensorRef r = defer_broadcast(op, in, compute, type, sizes)) return r;
   if (!out) {
     TensorRef r = result_like(op, in, sizes, type);
     run_forward(op, in, compute, *r, true);

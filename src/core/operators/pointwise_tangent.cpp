@@ -140,7 +140,7 @@ TensorRef fused(const Carried& c) {
   }
   Kernel& kernel = tangent_kernel(c, types);
   if (c.out.numel >= deferral_threshold && flat && c.out.dtype == c.compute)
-    if (TensorRef t = defer(tangent_program(c), c.compute, operands, c.slots(), c.out)) return t;
+    if (TensorRef t = defer(tangent_program(c), c.compute, operands, c.slots(), c.out.sizes())) return t;
   TensorRef result = empty_like(c.out, c.out.dtype);
   static const std::int64_t none[64] = {};
   RunOperand run[most + 1];

@@ -1,6 +1,7 @@
 #include "operators/reduce.h"
 
 #include "kernels/normalization.h"
+#include "operators/deferred.h"
 #include "operators/layout.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
@@ -56,15 +57,19 @@ TensorRef folded(FoldKind kind, const Tensor& t, const Reduced& r, bool keepdim,
   TensorRef out = empty(r.shape(keepdim), f.state);
   if (kind == FoldKind::Sum && t.storage->layout && f.state == t.dtype && sum_laid(t, r.mask, out->write_as<float>()))
     return out;
-  reduce(f, t, r.mask, out->write(), centres ? centres->read() : nullptr);
+  if (centres || !reduce_pending(f, t, r.mask, out->write()))
+    reduce(f, t, r.mask, out->write(), centres ? centres->read() : nullptr);
   return out;
 }
 
 namespace {
 
-/// The input in the type that was asked for, else as it is.
-TensorRef in_type(const Tensor& t, const std::optional<DType>& dtype) {
-  return dtype ? cast(t, *dtype) : TensorRef(const_cast<Tensor*>(&t));
+/// The input in a type. A pending one that has it gets no new holder, so that one can tell whether anybody else wants
+/// it.
+const Tensor& in_type(const Tensor& t, DType type, TensorRef& converted) {
+  if (t.dtype == type) return t;
+  converted = cast(t, type);
+  return *converted;
 }
 
 /// What a sum or product of a type gives.
@@ -91,26 +96,27 @@ auto spread(const Tensor& x, const Reduced& r) {
 TensorRef sum(const Tensor& t, IntSpan dims, bool keepdim, std::optional<DType> dtype) {
   DType type = total_type(t, dtype);
   bool convert = category(t.dtype) < category(type) && category(type) >= 2;
-  TensorRef x = convert || (dtype && is_differentiable(t.dtype)) ? cast(t, type) : TensorRef(const_cast<Tensor*>(&t));
-  Reduced r(*x, dims);
-  TensorRef out = total(FoldKind::Sum, *x, r, keepdim, type, "sum");
-  return record(dims.empty() && !keepdim ? "SumBackward0" : "SumBackward1", std::move(out), {x.get()}, {},
-                spread(*x, r));
+  TensorRef converted;
+  const Tensor& x = in_type(t, convert || (dtype && is_differentiable(t.dtype)) ? type : t.dtype, converted);
+  Reduced r(x, dims);
+  TensorRef out = total(FoldKind::Sum, x, r, keepdim, type, "sum");
+  return record(dims.empty() && !keepdim ? "SumBackward0" : "SumBackward1", std::move(out), {&x}, {}, spread(x, r));
 }
 
 TensorRef mean(const Tensor& t, IntSpan dims, bool keepdim, std::optional<DType> dtype) {
   DType type = dtype.value_or(t.dtype);
   check(is_differentiable(type), "mean(): could not infer output dtype. ", dtype ? "Optional" : "Input",
         " dtype must be either a floating point or complex dtype. Got: ", info(type).scalar_name);
-  TensorRef x = cast(t, type);
-  Reduced r(*x, dims);
-  TensorRef out = folded(FoldKind::Sum, *x, r, keepdim, "mean");
+  TensorRef converted;
+  const Tensor& x = in_type(t, type, converted);
+  Reduced r(x, dims);
+  TensorRef out = folded(FoldKind::Sum, x, r, keepdim, "mean");
   {
     GradScope off(false);
     out = cast(*div(out, Scalar(double(r.count))), type);
   }
-  return record(dims.empty() && !keepdim ? "MeanBackward0" : "MeanBackward1", std::move(out), {x.get()}, {},
-                by_rows([from = Dims(x->sizes()), kept = r.kept_sizes, count = r.count](Vjp& v) {
+  return record(dims.empty() && !keepdim ? "MeanBackward0" : "MeanBackward1", std::move(out), {&x}, {},
+                by_rows([from = Dims(x.sizes()), kept = r.kept_sizes, count = r.count](Vjp& v) {
                   TensorRef g = div(restored(*v.grad(), v.shape(kept)), Scalar(double(count)));
                   v.set(0, expand(*g, v.shape(from)));
                 }));
@@ -177,11 +183,12 @@ TensorRef prod_dim(const Tensor& t, std::int64_t dim, bool keepdim, std::optiona
 TensorRef nansum(const Tensor& t, const std::optional<Dims>& dim, bool keepdim, std::optional<DType> dtype) {
   check(!is_complex(t.dtype), "nansum on CPU does not support complex inputs");
   if (category(t.dtype) < 2) return sum(t, dims_of(dim), keepdim, dtype);
-  TensorRef x = in_type(t, dtype);
-  if (!is_floating(x->dtype)) return sum(*x, dims_of(dim), keepdim, dtype);
-  Reduced r(*x, dims_of(dim));
+  TensorRef converted;
+  const Tensor& x = in_type(t, dtype.value_or(t.dtype), converted);
+  if (!is_floating(x.dtype)) return sum(x, dims_of(dim), keepdim, dtype);
+  Reduced r(x, dims_of(dim));
   return record(
-      "NansumBackward0", total(FoldKind::NanSum, *x, r, keepdim, x->dtype, "nansum"), {x.get()}, {save_in(*x, 0)},
+      "NansumBackward0", total(FoldKind::NanSum, x, r, keepdim, x.dtype, "nansum"), {&x}, {save_in(x, 0)},
       [kept = r.kept_sizes](Vjp& v) {
         v.set(0, where(isnan_of(v.saved(0)), Scalar(0.0), expand(*restored(*v.grad(), kept), v.saved(0)->sizes())));
       });

@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 
+#include "operators/deferred.h"
 #include "python/batched.h"
 
 namespace rushlight::python {
@@ -434,6 +435,7 @@ PyObject* call_operator(const Operator& op, PyObject* const* args, Py_ssize_t na
     for (auto& o : op.overloads) {
       Values values(o.params.size());
       if (!parse(op, o, a, values.data(), last_only ? &why : nullptr)) continue;
+      CallersOperand first(o.params.empty() ? nullptr : values.data()[0].tensor);
       if (inplace) return in_place(op, o, values.data());
       if (out) return into_out(op, o, values.data(), out);
       return wrap_result(call_named(op, o, values.data()), o);

@@ -56,6 +56,7 @@ struct Storage {
   bool shared = false;         ///< other processes see the bytes
   std::uint32_t exports = 0;   ///< buffers of Python's through which the bytes are reachable until their release
   std::uint32_t readers = 0;   ///< pending computations that will read these bytes
+  std::int32_t saved = 0;      ///< tensors over it that nodes keep for their derivatives (a hint: see SavedTensor)
   Pending* pending = nullptr;  ///< null: plain numbers; else work to be done, or a layout to be undone
   Arrangement layout;          ///< of the bytes, or of what the pending work will give
   void* owner = nullptr;       ///< what keeps foreign memory alive
