@@ -300,3 +300,42 @@ def test_different_draws_are_those_of_the_whole_batch():
     drawn = vmap(lambda a: torch.randn(2) + 0 * a, randomness="different")(torch.zeros(5))
     torch.manual_seed(3)
     assert drawn.tolist() == torch.randn(5, 2).tolist()
+
+
+@pytest.mark.parametrize("p", [0.3, 0.8])
+def test_the_same_alpha_dropout_is_that_of_one_sample(p):
+    x = numbers(3, 4, 5)
+    for function, shape in ((F.alpha_dropout, (4, 5)), (F.feature_alpha_dropout, (4, 5))):
+        torch.manual_seed(4)
+        ours = vmap(lambda x, f=function: f(x, p, training=True), randomness="same")(x)
+        torch.manual_seed(4)
+        zeros = function(torch.zeros(shape, dtype=x.dtype), p, training=True)
+        torch.manual_seed(4)
+        slope = function(torch.ones(shape, dtype=x.dtype), p, training=True) - zeros
+        torch.testing.assert_close(ours, x * slope + zeros)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_attention_with_dropout_draws_as_vmap_wants(grouped):
+    torch.manual_seed(1)
+    q, k, v = (
+        torch.randn(3, 4, 6, 8),
+        torch.randn(3, 2 if grouped else 4, 6, 8),
+        torch.randn(3, 2 if grouped else 4, 6, 8),
+    )
+
+    def attend(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=0.5, enable_gqa=grouped)
+
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(attend)(q, k, v)
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        vmap(lambda x: x + attend(q[0], k[0], v[0]))(torch.ones(2))
+    equal = [t[:1].expand(t.shape) for t in (q, k, v)]
+    same = vmap(attend, randomness="same")(*equal)
+    assert torch.equal(same[0], same[1]) and torch.equal(same[0], same[2])
+    different = vmap(attend, randomness="different")(*equal)
+    assert not torch.equal(different[0], different[1]) and not torch.equal(different[0], different[2])
+    mean = vmap(lambda x: attend(q[0], k[0], v[0]), randomness="different")(torch.ones(4000)).mean(0)
+    whole = F.scaled_dot_product_attention(q[0], k[0], v[0], enable_gqa=grouped)
+    assert (mean - whole).abs().max() < 0.15

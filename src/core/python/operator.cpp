@@ -653,7 +653,7 @@ PyObject* operator_object(const Operator& op, bool inplace) {
   o->inplace = inplace;
   o->draws = op.name.find("dropout") != op.name.npos;
   for (auto& overload : op.overloads)
-    for (auto& p : overload.params) o->draws = o->draws || p.type == ArgType::Generator;
+    for (auto& p : overload.params) o->draws = o->draws || p.type == ArgType::Generator || p.name == "dropout_p";
   return reinterpret_cast<PyObject*>(o);
 }
 

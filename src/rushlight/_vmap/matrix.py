@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 
 from .dims import front
-from .levels import open_levels, refused_draw
 from .pointwise import aligned
 from .shape import padded
 from .table import rule, samples, whole
@@ -127,27 +126,33 @@ def linear(call: Any, level: int, size: int, mask: int, x: Tensor, weight: Tenso
     return out + (padded(bias, out.dim() - 1) if mask & 4 else bias)
 
 
-@rule("scaled_dot_product_attention")
-def attention(
-    call: Any,
-    level: int,
-    size: int,
-    mask: int,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Any,
-    p: float,
-    *rest: Any,
-) -> Any:
-    """The batch is one more leading dimension."""
-    randomness = open_levels()[-1].randomness
-    if p > 0 and randomness != "different":
-        raise refused_draw(call.__name__, randomness)
-    given = aligned(mask, query, key, value, bias)
-    count = query.dim() - (mask & 1)
+@whole("scaled_dot_product_attention")
+def attention(call: Any, query: Tensor, key: Tensor, value: Tensor, bias: Any, p: float, *rest: Any) -> Any:
+    """The batch is one more leading dimension; with dropout, what that draws is decided for the weights."""
+    if p > 0:
+        return _attention_with_dropout(call, query, key, value, bias, p, *rest)
+    tensors = (query, key, value, bias)
+    level = _C._highest_level([t for t in tensors if t is not None])
+    if not level:
+        return call(*tensors, p, *rest)
+    values = [None if t is None else _C._value_at(t, level) for t in tensors]
+    mask = sum([1 << i for i, v in enumerate(values) if v is not None])
+    size = next(len(v) for v in values if v is not None)
+    given = aligned(mask, *[t if v is None else v for t, v in zip(tensors, values, strict=True)])
+    count = query.dim()
     full = [t if t is None or mask >> i & 1 else padded(front(t, size), count) for i, t in enumerate(given)]
-    return call(*full, p, *rest)
+    return _C._batch(call(*full, p, *rest), level)
+
+
+def _attention_with_dropout(
+    call: Any, query: Tensor, key: Tensor, value: Tensor, bias: Any, p: float, causal: bool, scale: Any, grouped: bool
+) -> Any:
+    """The weights are what attention gives for the unit vectors as values."""
+    units = rushlight.eye(key.shape[-2], dtype=key.dtype).expand(*key.shape[:-1], key.shape[-2])
+    weights = call(query, key, units, bias, 0.0, causal, scale, grouped)
+    if grouped:
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    return rushlight.matmul(rushlight.dropout(weights, p, True), value)
 
 
 @rule("kron")

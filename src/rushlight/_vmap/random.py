@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import rushlight
@@ -137,6 +138,12 @@ def _same(
         if name in ("dropout", "feature_dropout", "dropout_", "feature_dropout_"):
             kept = _draw(call, parameters, (rushlight.ones_like(values[0][0]), *arguments[1:]), outer)
             return x.mul_(kept) if name[-1] == "_" else x * kept
+        if "alpha_dropout" in name:
+            # of 0 it leaves the shift, which is negative for what is dropped (operators/dropout.cpp)
+            shift = _draw(call, parameters, (rushlight.zeros_like(values[0][0]), *arguments[1:]), outer)
+            p, floor = arguments[1], 1.7580993408473766
+            factor = (shift > 0).to(shift.dtype) / math.sqrt((floor * floor * p + 1) * (1 - p))
+            return x.mul_(factor).add_(shift) if name[-1] == "_" else x * factor + shift
         if name == "native_dropout":
             kept, bits = _draw(call, parameters, (rushlight.ones_like(values[0][0]), *arguments[1:]), outer)
             return x * kept, bits
