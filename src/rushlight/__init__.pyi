@@ -728,6 +728,7 @@ from ._settings import (
     is_warn_always_enabled as is_warn_always_enabled,
     resolve_conj as resolve_conj,
     resolve_neg as resolve_neg,
+    set_anomaly_enabled as set_anomaly_enabled,
     set_deterministic_debug_mode as set_deterministic_debug_mode,
     set_float32_matmul_precision as set_float32_matmul_precision,
     set_flush_denormal as set_flush_denormal,

@@ -34,6 +34,7 @@ __all__ = [
     "is_warn_always_enabled",
     "resolve_conj",
     "resolve_neg",
+    "set_anomaly_enabled",
     "set_deterministic_debug_mode",
     "set_float32_matmul_precision",
     "set_flush_denormal",
@@ -114,6 +115,11 @@ def set_float32_matmul_precision(precision: str) -> None:
 def get_float32_matmul_precision() -> str:
     """Return what was set."""
     return _precision
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Turn anomaly mode on or off, without the warning and the undoing of :class:`autograd.set_detect_anomaly`."""
+    _C._set_anomaly_enabled(mode, check_nan)
 
 
 def set_warn_always(b: bool) -> None:

@@ -163,3 +163,21 @@ def test_dirty_input_saved_before_is_noticed(x):
     InPlaceDouble.apply(a)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+def test_dirty_is_only_what_came_in():
+    class Fresh(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.mark_dirty(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="a tensor that was not an input"):
+        Fresh.apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]

@@ -3,6 +3,8 @@
 import asyncio
 import functools
 import inspect
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -499,3 +501,29 @@ def test_backward_sees_the_callers_mode_restored(x):
     y.sum().backward(create_graph=True)
     assert states == [False, True]
     assert torch.is_grad_enabled()
+
+
+def test_anomaly_mode_by_its_function():
+    torch.set_anomaly_enabled(True, False)
+    try:
+        assert torch.is_anomaly_enabled() and not torch.is_anomaly_check_nan_enabled()
+    finally:
+        torch.set_anomaly_enabled(False)
+    assert not torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled()
+
+
+def test_gradients_are_laid_out_for_their_parameters_whatever_is_allowed():
+    x = torch.ones(3, 2).t().requires_grad_()
+    with torch.autograd.enforce_grad_layout_policy(False):
+        (x * torch.ones(2, 3)).sum().backward()
+    assert x.grad.stride() == x.stride()
+
+
+def test_a_number_of_a_tensor_that_requires_grad_is_warned_of_once():
+    program = (
+        "import warnings, rushlight as torch; warnings.simplefilter('always'); x = torch.ones((), requires_grad=True)\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always'); float(x.detach()); x.item(); float(x); float(x); int(x)\n"
+        "assert [str(w.message)[:30] for w in seen] == ['Converting a tensor with requi'], seen"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -468,3 +468,22 @@ def test_global_generator_is_not_used():
     torch.manual_seed(0)
     gradgradcheck(torch.sin, (real(2),), fast_mode=True)
     assert torch.equal(torch.rand(1), before)
+
+
+def test_whole_outputs_have_no_slope():
+    assert gradcheck(lambda x: x.argmax(), (real(3),))
+    assert gradcheck(lambda x: (x * 2, x > 0), (real(3),))
+
+
+def test_jacobians_by_their_old_names():
+    from rushlight.autograd.gradcheck import get_analytical_jacobian, get_numerical_jacobian
+
+    x = real(2, 3)
+    with pytest.warns(FutureWarning, match="get_numerical_jacobian"):
+        (numerical,) = get_numerical_jacobian(lambda inputs: inputs[0].sum(1) * 2, (x,))
+    with pytest.warns(FutureWarning, match="get_analytical_jacobian"):
+        (analytical,), agree, sizes, types = get_analytical_jacobian((x,), x.sum(1) * 2)
+    assert agree and sizes and types and analytical.shape == (6, 2)
+    torch.testing.assert_close(numerical, analytical)
+    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="grad_out"):
+        get_numerical_jacobian(lambda inputs: inputs[0], (x,), grad_out=2.0)

@@ -376,3 +376,28 @@ def test_picture_of_another_graph_shows_nothing():
     with profile() as prof:
         (x @ w).sum().backward()
     assert "forward" not in str(draw((x @ w).sum(), profile=prof))
+
+
+def test_stacks_are_written_only_where_they_were_kept(tmp_path):
+    for kind in (profile, stepwise):
+        with kind() as prof:
+            torch.ones(2).exp()
+        with pytest.raises(AssertionError, match="requires with_stack=True"):
+            prof.export_stacks(str(tmp_path / "stacks"), "self_cpu_time_total")
+
+
+def test_arguments_and_attributes_that_programs_use(tmp_path):
+    with pytest.warns(FutureWarning, match="use_cuda"):
+        prof = stepwise(use_cuda=False)
+    with pytest.raises(AssertionError, match="must be initialized before stopping"):
+        prof.stop()
+    with prof:
+        prof.preset_metadata_json("numbers", "[1, 2]")
+        torch.ones(2).exp()
+    path = tmp_path / "trace.json"
+    prof.export_chrome_trace(str(path))
+    assert json.loads(path.read_text())["numbers"] == [1, 2]
+    event = next(e for e in prof.key_averages(group_by_overload_name=True) if e.key == "aten::exp")
+    assert (event.node_id, event.is_async, event.use_device, event.device_type.name) == (0, False, None, "CPU")
+    assert prof.events().key_averages(group_by_input_shapes=True)
+    assert torch.profiler.kineto_available() and tensorboard_trace_handler(str(tmp_path), use_python_export=True)

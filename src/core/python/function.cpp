@@ -345,7 +345,11 @@ class Application {
       PyObject* d = PyTuple_GET_ITEM(s.dirty.get(), i);
       check(is_tensor(d), "mark_dirty can only accept variables, but argument ", i, " is of type ",
             Py_TYPE(d)->tp_name);
-      check(contains(args_, d) || !recorded_, "mark_dirty only accepts input tensors, but argument ", i, " isn't one");
+      if (recorded_ && !contains(args_, d))
+        checked(PyErr_WarnEx(PyExc_UserWarning,
+                             "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have "
+                             "been mutated should be passed to ctx.mark_dirty().",
+                             1));
       check(contains(outputs, d),
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
             "modified inplace must all be outputs of the Function.");

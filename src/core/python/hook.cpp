@@ -60,6 +60,8 @@ struct LeafHooks : LeafHook, DictOwner {
     each_in(dict, [&](PyObject* hook) {
       Owned r(PyObject_CallOneArg(hook, object_of(leaf)));
       if (!r) throw PythonError();
+      check_type(r.get() == Py_None || is_tensor(r), "expected Variable, but hook returned '",
+                 Py_TYPE(r.get())->tp_name, "'");
       check(r.get() == Py_None, "Tensor post accumulate grad hooks should return None.");
     });
   }

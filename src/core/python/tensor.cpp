@@ -265,15 +265,30 @@ Scalar real_item(PyObject* self, const char* type) {
   check(s.imag == 0, "value cannot be converted to type ", type, " without overflow");
   return Scalar(s.real);
 }
+/// As PyTorch, once in a process: what is made of the number will have no gradient.
+void warn_of_lost_history(const Tensor& t) {
+  static bool warned = false;
+  if (warned || !t.requires_grad()) return;
+  warned = true;
+  checked(PyErr_WarnEx(PyExc_UserWarning,
+                       "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                       "Consider using tensor.detach() first.",
+                       1));
+}
+
 PyObject* number_int(PyObject* self) {
   return guarded([&] {
+    warn_of_lost_history(*tensor_of(self));
     Scalar s = real_item(self, "int64_t");
     if (s.kind == Scalar::Float) return checked(PyLong_FromDouble(s.real));
     return PyLong_FromLongLong(s.integer);
   });
 }
 PyObject* number_float(PyObject* self) {
-  return guarded([&] { return PyFloat_FromDouble(real_item(self, "double").to_double()); });
+  return guarded([&] {
+    warn_of_lost_history(*tensor_of(self));
+    return PyFloat_FromDouble(real_item(self, "double").to_double());
+  });
 }
 PyObject* number_index(PyObject* self) {
   return guarded([&] {
@@ -285,6 +300,7 @@ PyObject* number_index(PyObject* self) {
 }
 PyObject* tensor_complex(PyObject* self, PyObject*) {
   return guarded([&] {
+    warn_of_lost_history(*tensor_of(self));
     Scalar s = item(*tensor_of(self));
     return PyComplex_FromDoubles(s.to_double(), s.kind == Scalar::Complex ? s.imag : 0);
   });
@@ -319,7 +335,7 @@ PyObject* iterate(PyObject* self) {
 PyObject* get_requires_grad(PyObject* s, void*) { return PyBool_FromLong(tensor_of(s)->requires_grad()); }
 int set_requires_grad(PyObject* s, PyObject* v, void*) {
   return guarded_int([&] {
-    check_type(v && PyBool_Check(v), "requires_grad must be a bool");
+    check(v && PyBool_Check(v), "requires_grad must be a bool");
     Tensor* t = tensor_of(s);
     bool on = v == Py_True;
     check(t->is_leaf(),

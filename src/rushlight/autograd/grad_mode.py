@@ -7,7 +7,7 @@ They ask of ``_C``: ``is_grad_enabled()``, ``_set_grad_enabled(bool)``, ``is_inf
 ``_set_inference_mode(bool)`` (the inference flag alone), ``_is_multithreading_enabled()`` and
 ``_set_multithreading_enabled(bool)``.
 
-PyTorch's ``enforce_grad_layout_policy``, ``_force_original_view_tracking`` and ``_unsafe_preserve_version_counter``
+PyTorch's ``_force_original_view_tracking`` and ``_unsafe_preserve_version_counter``
 are not here: gradients are always laid out for their parameter, and views have one way of being tracked.
 """
 
@@ -20,7 +20,14 @@ from typing import Any, Self, TypeVar, overload
 
 from rushlight import _C
 
-__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
+__all__ = [
+    "enable_grad",
+    "enforce_grad_layout_policy",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -201,6 +208,27 @@ class set_multithreading_enabled(_DecoratorContextManager):
 
     def clone(self) -> Self:
         return type(self)(self.mode)
+
+
+class enforce_grad_layout_policy(_DecoratorContextManager):
+    """Let gradients have other strides than their parameters (``enable=False``), or not.
+
+    A permission that is not made use of: gradients are laid out for their parameters in any case.
+    """
+
+    __slots__ = ("enable",)
+
+    def __init__(self, enable: bool = True) -> None:
+        self.enable = bool(enable)
+
+    def __enter__(self) -> None:
+        """Nothing changes."""
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        """Nothing is to be undone."""
+
+    def clone(self) -> Self:
+        return type(self)(self.enable)
 
 
 def _decorate(context: Callable[[], Any], func: Any) -> Any:

@@ -19,7 +19,13 @@ from . import _finite_difference as finite_difference
 from ._finite_difference import as_tuple
 from .functional import _units
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = [
+    "GradcheckError",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "gradcheck",
+    "gradgradcheck",
+]
 
 Func: TypeAlias = Callable[..., Any]
 
@@ -229,7 +235,7 @@ class Subject:
 
     def check_constant(self) -> bool:
         """Hold outputs without a graph to what that says: they do not depend on the inputs."""
-        which = [j for j, out in enumerate(self.outputs) if isinstance(out, Tensor)]
+        which = [j for j, out in enumerate(self.outputs) if isinstance(out, Tensor) and _has_slope(out)]
         for i in self.sources:
             for matrices in finite_difference.jacobian(self.func, self.inputs, i, which, self.eps):
                 for j, matrix in zip(which, matrices, strict=True):
@@ -436,3 +442,57 @@ def _random(n: int, like: Tensor, low: float, high: float, seed: int) -> Tensor:
         for _ in range(2 if like.is_complex() else 1)
     ]
     return (rushlight.complex(*parts) if like.is_complex() else parts[0]).to(like.dtype)
+
+
+def _has_slope(out: Tensor) -> bool:
+    return out.is_floating_point() or out.is_complex()
+
+
+def get_numerical_jacobian(fn: Func, inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0) -> Any:
+    """Return the matrices of central differences of ``fn(inputs)``, one for each input that requires grad. Deprecated.
+
+    ValueError for a ``grad_out`` other than 1.
+    """
+    _deprecated("get_numerical_jacobian", grad_out)
+    sources = as_tuple(inputs if target is None else target)
+    given = as_tuple(inputs)
+    places = [
+        i for i, t in enumerate(given) if isinstance(t, Tensor) and t.requires_grad and any(t is s for s in sources)
+    ]
+    return tuple([finite_difference.jacobian(lambda *args: fn(args), given, i, (0,), eps)[0][0] for i in places])
+
+
+def get_analytical_jacobian(inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0) -> Any:
+    """Return the matrices of backward's gradients of ``output``, and three verdicts. Deprecated.
+
+    That two passes agree within ``nondet_tol``, and that gradients have the inputs' sizes and dtypes.
+    """
+    _deprecated("get_analytical_jacobian", grad_out)
+    given = [t for t in as_tuple(inputs) if isinstance(t, Tensor) and t.requires_grad]
+    passes = []
+    for _ in range(2):
+        rows = [
+            _run_backward((output,), (unit.view_as(output),), True, False, tuple(given), True, False)
+            for unit in rushlight.eye(output.numel(), dtype=output.dtype)
+        ]
+        passes.append(
+            [
+                rushlight.stack([rushlight.zeros_like(t) if g is None else g for g in column], -1).reshape(
+                    t.numel(), -1
+                )
+                for t, column in zip(given, zip(*rows, strict=True), strict=True)
+            ]
+        )
+    first, second = passes
+    agree = all(bool(((a - b).abs() <= nondet_tol).all()) for a, b in zip(first, second, strict=True))
+    return tuple(first), agree, True, True
+
+
+def _deprecated(name: str, grad_out: float) -> None:
+    warnings.warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. It is deprecated: use gradcheck.",
+        FutureWarning,
+        stacklevel=3,
+    )
+    if grad_out != 1.0:
+        raise ValueError(f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0.")

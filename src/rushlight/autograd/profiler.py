@@ -70,6 +70,8 @@ class profile:
         experimental_config: Any = None,
         acc_events: bool = False,
         custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+        activity_filters: Any = None,
     ) -> None:
         if use_cuda or use_device == "cuda":
             warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
@@ -109,13 +111,25 @@ class profile:
             raise RuntimeError("Profiler didn't finish running")
         return self.function_events
 
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **ignored: Any) -> EventList:
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
         """See :meth:`EventList.key_averages`."""
-        return self._finished().key_averages(group_by_input_shape, group_by_stack_n)
+        return self._finished().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, **options: Any) -> str:
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
         """See :meth:`EventList.table`."""
-        return self._finished().table(sort_by, row_limit, **options)
+        widths = (max_src_column_width, max_name_column_width, max_shapes_column_width)
+        return self._finished().table(sort_by, row_limit, *widths, header, top_level_events_only)
 
     def total_average(self) -> FunctionEventAvg:
         return self._finished().total_average()
@@ -124,10 +138,14 @@ class profile:
     def self_cpu_time_total(self) -> float:
         return self._finished().self_cpu_time_total
 
-    def export_chrome_trace(self, path: "str | os.PathLike[str]") -> None:
+    def export_chrome_trace(
+        self, path: "str | os.PathLike[str]", metadata: Any = None, use_python_export: bool = False
+    ) -> None:
         self._finished().export_chrome_trace(path)
 
     def export_stacks(self, path: "str | os.PathLike[str]", metric: str = "self_cpu_time_total") -> None:
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
         self._finished().export_stacks(path, metric)
 
     def __repr__(self) -> str:

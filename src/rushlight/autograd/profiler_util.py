@@ -4,13 +4,14 @@ Times are in microseconds, memory is the change of what the allocator has handed
 memory leave out those of the events inside it.
 """
 
+import enum
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
+__all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval"]
 
 KINDS = ("operator", "node", "range", "pass")  # as the core numbers them
 
@@ -25,9 +26,25 @@ class Interval:
         return self.end - self.start
 
 
-class _Formatted:
-    """The times of an event or an average, as text too."""
+class DeviceType(enum.Enum):
+    """Where an event ran."""
 
+    CPU = 0
+    CUDA = 1
+    XPU = 12
+    MPS = 13
+    Meta = 14
+
+
+class _Formatted:
+    """The times of an event or an average, as text too, and what is the same for all events here."""
+
+    device_type = DeviceType.CPU
+    device_index = scope = 0
+    use_device = overload_name = fwd_thread = None
+    is_async = is_remote = is_legacy = False
+    kernels: tuple[Any, ...] = ()
+    concrete_inputs: tuple[Any, ...] = ()
     count: int
     cpu_time_total: float
 
@@ -70,7 +87,7 @@ class FunctionEvent(_Formatted):
         self.flops = _flops(name, self.input_shapes, result) if self.kind == "operator" else 0
         self.count = 1
         self.is_user_annotation = self.kind == "range"
-        self.is_async = self.is_remote = self.is_legacy = False
+        self.kwinputs: dict[str, Any] = {}
         self.cpu_parent: FunctionEvent | None = None
         self.cpu_children: list[FunctionEvent] = []
 
@@ -103,13 +120,17 @@ class FunctionEventAvg(_Formatted):
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.flops = 0
+        self.node_id = 0
+        self.is_user_annotation = False
         self.input_shapes: list[list[int]] = []
         self.stack: list[str] = []
 
-    def add(self, event: "FunctionEvent | FunctionEventAvg") -> "FunctionEventAvg":
+    def add(self, other: "FunctionEvent | FunctionEventAvg") -> "FunctionEventAvg":
         """Count the event in; return self."""
+        event = other
         if not self.count:
             self.input_shapes, self.stack = event.input_shapes, event.stack
+            self.node_id, self.is_user_annotation = event.node_id, event.is_user_annotation
         self.key = self.key or event.key
         self.count += event.count
         self.cpu_time_total += event.cpu_time_total
@@ -179,22 +200,25 @@ class EventList(list[Any]):
         return float(sum([event.self_cpu_time_total for event in self]))
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **ignored: Any
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> "EventList":
-        """Sum the events by name, and if wanted by shapes of the inputs, and by the innermost lines of the stack."""
+        """Sum the events by name, and if wanted by shapes of the inputs, and by the innermost lines of the stack.
+
+        Overloads have no names here: the last argument changes nothing.
+        """
         groups: dict[Any, FunctionEventAvg] = {}
         for event in self:
             key = (
                 event.key,
-                str(event.input_shapes) if group_by_input_shape else "",
+                str(event.input_shapes) if group_by_input_shapes else "",
                 tuple(event.stack[:group_by_stack_n]),
             )
             groups.setdefault(key, FunctionEventAvg()).add(event)
         averages = self._like(groups.values())
-        averages.record_shapes = group_by_input_shape
+        averages.record_shapes = group_by_input_shapes
         for average in averages:
             average.stack = average.stack[:group_by_stack_n]
-            if not group_by_input_shape:
+            if not group_by_input_shapes:
                 average.input_shapes = []
         return averages
 

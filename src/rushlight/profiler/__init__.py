@@ -2,10 +2,12 @@
 
 from rushlight._missing import lazy_module
 from rushlight.autograd.profiler import record_function
+from rushlight.autograd.profiler_util import DeviceType
 
 from .profiler import (
     ProfilerAction,
     ProfilerActivity,
+    kineto_available,
     profile,
     schedule,
     supported_activities,
@@ -13,8 +15,10 @@ from .profiler import (
 )
 
 __all__ = [
+    "DeviceType",
     "ProfilerAction",
     "ProfilerActivity",
+    "kineto_available",
     "profile",
     "record_function",
     "schedule",

@@ -16,6 +16,7 @@ from rushlight.autograd.profiler_util import EventList, trace_events
 __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
+    "kineto_available",
     "profile",
     "schedule",
     "supported_activities",
@@ -41,6 +42,11 @@ class ProfilerAction(enum.Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+
+
+def kineto_available() -> bool:
+    """Whether ``profile`` can record: always, and without the library of that name."""
+    return True
 
 
 def supported_activities() -> set[ProfilerActivity]:
@@ -87,7 +93,7 @@ def schedule(
 
 
 def tensorboard_trace_handler(
-    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[["profile"], None]:
     """Return an ``on_trace_ready`` that writes each trace into ``dir_name``, under a name of its own."""
 
@@ -136,6 +142,8 @@ class profile:
         self.activities = supported_activities() if activities is None else set(activities)
         if not self.activities:
             raise AssertionError("No valid profiler activities found")
+        if use_cuda is not None:
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=2)
         if use_cuda or ProfilerActivity.CUDA in self.activities:
             warnings.warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
         if ProfilerActivity.CPU not in self.activities:
@@ -173,6 +181,8 @@ class profile:
 
     def stop(self) -> None:
         """End the last step, and hand over what was recorded since the last trace."""
+        if self._records() and self.profiler is None:
+            raise AssertionError("Profiler must be initialized before stopping trace")
         self._close_step()
         if self._records() and self.profiler is not None:
             self.profiler.__exit__(None, None, None)
@@ -197,9 +207,12 @@ class profile:
         """The events of the last recording."""
         return self._results("accessing events")
 
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **ignored: Any) -> EventList:
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
         """The sums of the last recording: see :meth:`EventList.key_averages`."""
-        return self._results("getting key averages").key_averages(group_by_input_shape, group_by_stack_n)
+        events = self._results("getting key averages")
+        return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path: "str | os.PathLike[str]") -> None:
         """Write the last recording as a trace that chrome://tracing and Perfetto show; compressed if it ends in .gz."""
@@ -217,7 +230,10 @@ class profile:
 
     def export_stacks(self, path: "str | os.PathLike[str]", metric: str = "self_cpu_time_total") -> None:
         """See :meth:`EventList.export_stacks`."""
-        self._results("exporting stacks").export_stacks(path, metric)
+        events = self._results("exporting stacks")
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        events.export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
         """Keep a text with the traces."""
@@ -226,6 +242,10 @@ class profile:
     def add_metadata_json(self, key: str, value: str) -> None:
         """Keep a value, given as JSON, with the traces."""
         self._metadata[key] = json.loads(value)
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """The same as :meth:`add_metadata_json`; in PyTorch, for before the profiler has begun."""
+        self.add_metadata_json(key, value)
 
     def _records(self) -> bool:
         return self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
