@@ -133,3 +133,71 @@ def test_all_numbers_of_half_precision():
     assert (
         strided.numpy().view(np.uint16).tolist() == torch.from_numpy(x.copy()).half().numpy().view(np.uint16).tolist()
     )
+
+
+EDGES = [*SPECIAL, 5e-324, -5e-324, 2.3e-308, 1.7e308, -1.7e308, 3.4e38, 1e-310]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_hypotenuses_and_neighbours(dtype):
+    x, y = (RNG.standard_normal((2, 50_000)) * 10 ** RNG.uniform(-30, 30, 50_000)).astype(dtype)
+    wide = np.longdouble
+    assert units_in_the_last_place(values("hypot", x, y), np.hypot(x.astype(wide), y.astype(wide))) <= 1.5
+    with np.errstate(all="ignore"):
+        pairs = np.array(list(itertools.product(EDGES, EDGES))).astype(dtype).T.copy()
+        large = np.hypot(*pairs.astype(wide))
+        assert units_in_the_last_place(values("hypot", *pairs), large) <= 1.5
+        for a, b in ((x, y), pairs):
+            found, expected = values("nextafter", a, b), np.nextafter(a, b)
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_logarithms_of_sums(name, dtype):
+    exact = getattr(np, name)
+    x, y = (RNG.standard_normal((2, 50_000)) * 8).astype(dtype)
+    found = values(name, x, y)
+    expected = exact(x.astype(np.longdouble), y.astype(np.longdouble))
+    size = np.maximum(np.abs(x), np.abs(y))  # a sum near zero is a difference of larger terms
+    assert (np.abs(found - expected) / np.spacing(np.maximum(size, np.abs(found)))).max() <= 3
+    for a, b in itertools.product([-math.inf, math.inf, math.nan, 0.0, 3.0], repeat=2):
+        a, b = np.array([a], dtype), np.array([b], dtype)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(values(name, a, b), exact(a, b), rtol=1e-6)
+
+
+def _gelu(x):
+    return np.array([float(0.5 * v * math.erfc(-v * math.sqrt(0.5))) for v in x])
+
+
+@pytest.mark.parametrize(
+    ("name", "exact", "bound"),
+    [
+        ("gelu", _gelu, 5e-6),
+        ("silu", lambda x: x / (1 + np.exp(-x)), 4e-7),
+        ("mish", lambda x: x * np.tanh(np.log1p(np.exp(x))), 6e-7),
+        ("hardswish", lambda x: x * np.clip(x + 3, 0, 6) / 6, 4e-7),
+        ("hardsigmoid", lambda x: np.clip(x + 3, 0, 6) / 6, 4e-7),
+        ("hardshrink", lambda x: np.where(np.abs(x) <= 0.5, 0, x), 0),
+        ("softshrink", lambda x: np.where(np.abs(x) <= 0.5, 0, x - np.copysign(0.5, x)), 2e-7),
+        ("leaky_relu", lambda x: np.where(x > 0, x, 0.01 * x), 2e-7),
+    ],
+)
+def test_activations(name, exact, bound):
+    function = getattr(torch.nn.functional, name)
+    borders = [0.0, 0.5, -0.5, 3.0, -3.0, 40.0, 88.0, 1e4]
+    x = np.concatenate([RNG.standard_normal(20_000) * 4, borders]).astype(np.float32)
+    wide = x.astype(np.float64)
+    found, expected = function(torch.from_numpy(x)).numpy(), exact(wide)
+    size = np.where(expected == 0, 1, np.abs(expected))
+    distinct = size > 1e-30  # results that vanish in float do so a little earlier or later
+    near = np.maximum(size, np.abs(wide) * 0.05) if name.startswith("hards") else size
+    assert (np.abs(found - expected) / near)[distinct].max() <= bound
+    doubled = function(torch.from_numpy(wide)).numpy()
+    assert (np.abs(doubled - expected) / near)[distinct].max() <= max(bound * 1e-8, 1e-15)
+    for special in (math.nan, math.inf):
+        assert math.isnan(function(torch.tensor(special)).item()) == math.isnan(special)
+    one_by_one = torch.stack([function(torch.tensor(float(v))) for v in x[-300:]])
+    assert torch.equal(function(torch.from_numpy(x))[-300:], one_by_one)

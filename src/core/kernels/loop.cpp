@@ -34,12 +34,13 @@ static void add_linear_loop(std::string_view name, int n_in, const LoopSignature
   loop(name).linear = true;
 }
 
-#define RUSHLIGHT_DECLARE(isa)            \
-  namespace isa {                         \
-  LoopBuild loop_build();                 \
-  void add_function_loops(LoopAdder add); \
-  void add_special_loops(LoopAdder add);  \
-  void add_complex_loops(LoopAdder add);  \
+#define RUSHLIGHT_DECLARE(isa)                                \
+  namespace isa {                                             \
+  LoopBuild loop_build();                                     \
+  void add_function_loops(LoopAdder add);                     \
+  void add_special_loops(LoopAdder add);                      \
+  void add_activation_loops(LoopAdder simple, LoopAdder add); \
+  void add_complex_loops(LoopAdder add);                      \
   }
 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
 
@@ -57,6 +58,7 @@ void register_loops() {
   build().add_all(&add_linear_loop, &add_simple_loop, &add_loop);
   RUSHLIGHT_BEST(add_function_loops(&add_loop));
   RUSHLIGHT_BEST(add_special_loops(&add_loop));
+  RUSHLIGHT_BEST(add_activation_loops(&add_simple_loop, &add_loop));
   RUSHLIGHT_BEST(add_complex_loops(&add_loop));
   register_binary_special_loops();
 }

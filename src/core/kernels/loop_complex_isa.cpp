@@ -71,6 +71,12 @@ struct Sigmoid {
     return Div::f(Complex<R>(1), R(1) + std::exp(-a));
   }
 };
+struct Silu {
+  template <class R>
+  static Complex<R> f(Complex<R> a) {
+    return Mul::f(a, Sigmoid::f(a));
+  }
+};
 struct Sqrt {
   template <class R>
   static Complex<R> f(Complex<R> a) {
@@ -172,6 +178,7 @@ void add_complex_loops(Adder add) {
   unary_loops<Reciprocal, RUSHLIGHT_COMPLEX>(add, "reciprocal");
   unary_loops<Sqrt, RUSHLIGHT_COMPLEX>(add, "sqrt");
   unary_loops<Sigmoid, RUSHLIGHT_COMPLEX>(add, "sigmoid");
+  unary_loops<Silu, RUSHLIGHT_COMPLEX>(add, "silu");
   unary_loops<Rsqrt, RUSHLIGHT_COMPLEX>(add, "rsqrt");
   unary_loops<Sgn, RUSHLIGHT_COMPLEX>(add, "sgn");
   size_loops<Abs, RUSHLIGHT_FLOATS>(add, "abs");

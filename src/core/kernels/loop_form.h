@@ -56,6 +56,31 @@ void binary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, 
     *reinterpret_cast<R*>(r) = Op::f(*reinterpret_cast<A*>(a), *reinterpret_cast<B*>(b));
 }
 
+/// The third operand is often a number.
+template <class Op, class T>
+void ternary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, void*) {
+  std::intptr_t n = dims[0];
+  if (steps[0] == sizeof(T) && steps[1] == sizeof(T) && steps[3] == sizeof(T)) {
+    auto *a = reinterpret_cast<const T*>(args[0]), *b = reinterpret_cast<const T*>(args[1]);
+    auto* c = reinterpret_cast<const T*>(args[2]);
+    auto* r = reinterpret_cast<T*>(args[3]);
+    if (steps[2] == sizeof(T)) {
+#pragma GCC ivdep
+      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i], b[i], c[i]);
+      return;
+    }
+    if (steps[2] == 0) {
+      T third = *c;
+#pragma GCC ivdep
+      for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i], b[i], third);
+      return;
+    }
+  }
+  char *a = args[0], *b = args[1], *c = args[2], *r = args[3];
+  for (std::intptr_t i = 0; i < n; ++i, a += steps[0], b += steps[1], c += steps[2], r += steps[3])
+    *reinterpret_cast<T*>(r) = Op::f(*reinterpret_cast<T*>(a), *reinterpret_cast<T*>(b), *reinterpret_cast<T*>(c));
+}
+
 using Adder = LoopAdder;
 
 template <class Op, class... Ts>
@@ -69,6 +94,10 @@ void predicate_loops(Adder add, const char* name) {
 template <class Op, class... Ts>
 void binary_loops(Adder add, const char* name) {
   (add(name, 2, {{dtype_of<Ts>, dtype_of<Ts>}, dtype_of<Ts>, &binary<Op, Ts, Ts, Ts>, nullptr}), ...);
+}
+template <class Op, class... Ts>
+void ternary_loops(Adder add, const char* name) {
+  (add(name, 3, {{dtype_of<Ts>, dtype_of<Ts>, dtype_of<Ts>}, dtype_of<Ts>, &ternary<Op, Ts>, nullptr}), ...);
 }
 template <class Op, class... Ts>
 void compare_loops(Adder add, const char* name) {

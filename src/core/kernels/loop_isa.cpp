@@ -1,6 +1,7 @@
 // Our own strided loops, compiled once per instruction set. Floating contraction is off (CMake), so that every build
 // gives the same bits.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -310,10 +311,12 @@ struct SigmoidSlope {
     return g * (y * (T(1) - y));
   }
 };
-struct Hypot {
+/// From a to b: from the nearer end, so that both ends are met exactly.
+struct Lerp {
   template <class T>
-  static T f(T a, T b) {
-    return std::hypot(a, b);
+  static T f(T a, T b, T weight) {
+    T way = b - a;
+    return std::abs(weight) < 0.5 ? a + weight * way : b - way * (T(1) - weight);
   }
 };
 struct Copysign {
@@ -322,22 +325,28 @@ struct Copysign {
     return std::copysign(a, b);
   }
 };
+/// The bits of a number count its magnitude.
+template <class T, class Bits>
+T next_after(T a, T b) {
+  bool up = (a < b) == (a > T(0));
+  T next = std::bit_cast<T>(Bits(std::bit_cast<Bits>(a) + (up ? Bits(1) : Bits(-1))));
+  next = a == T(0) ? std::copysign(std::numeric_limits<T>::denorm_min(), b) : next;
+  return a != a || b != b ? a + b : a == b ? b : next;
+}
 struct Nextafter {
-  template <class T>
-  static T f(T a, T b) {
-    if constexpr (sizeof(T) == 2) {  // the bits of a half, as those of a float, count its magnitude
-      float from = a, to = b;
-      if (from != from) return a;
-      if (to != to || from == to) return b;
-      T next;
-      if (from == 0)
-        next.bits = std::uint16_t(to > 0 ? 1 : 0x8001);
-      else
-        next.bits = std::uint16_t((from < to) == (from > 0) ? a.bits + 1 : a.bits - 1);
-      return next;
-    } else {
-      return std::nextafter(a, b);
-    }
+  static float f(float a, float b) { return next_after<float, std::int32_t>(a, b); }
+  static double f(double a, double b) { return next_after<double, std::int64_t>(a, b); }
+  template <class Half>
+  static Half f(Half a, Half b) {
+    float from = a, to = b;
+    if (from != from) return a;
+    if (to != to || from == to) return b;
+    Half next;
+    if (from == 0)
+      next.bits = std::uint16_t(to > 0 ? 1 : 0x8001);
+    else
+      next.bits = std::uint16_t((from < to) == (from > 0) ? a.bits + 1 : a.bits - 1);
+    return next;
   }
 };
 struct Gcd {
@@ -600,10 +609,10 @@ void add_all(Adder linear, Adder simple, Adder add) {
   binary_loops<Minimum, bool, RUSHLIGHT_REALS>(simple, "minimum");
   binary_loops<Fmax, bool, RUSHLIGHT_REALS>(simple, "fmax");
   binary_loops<Fmin, bool, RUSHLIGHT_REALS>(simple, "fmin");
-  binary_loops<Hypot, RUSHLIGHT_FLOATS>(add, "hypot");
   binary_loops<TanhSlope, RUSHLIGHT_FLOATS>(linear, "tanh_slope");
   binary_loops<SigmoidSlope, RUSHLIGHT_FLOATS>(linear, "sigmoid_slope");
   binary_loops<Copysign, RUSHLIGHT_FLOATS>(simple, "copysign");
+  ternary_loops<Lerp, RUSHLIGHT_FLOATS, RUSHLIGHT_COMPLEX>(simple, "lerp");
   binary_loops<Nextafter, RUSHLIGHT_FLOATS, Half, BFloat16>(add, "nextafter");
   binary_loops<Gcd, RUSHLIGHT_INTS>(add, "gcd");
   binary_loops<Lcm, RUSHLIGHT_INTS>(add, "lcm");

@@ -23,7 +23,7 @@ from .expression import (
 )
 from .pointwise_choice import NO_COMPLEX_CLAMP
 
-SQRT_HALF = math.sqrt(0.5)
+SQRT_HALF, NORMAL_DENSITY = math.sqrt(0.5), 1 / math.sqrt(2 * math.pi)
 
 pointwise(
     "sigmoid_slope",  # g y (1 - y) in one step
@@ -56,7 +56,7 @@ pointwise(
 )
 pointwise(
     "silu",
-    lambda x: x * sigmoid(x),
+    loop="silu",
     rule="floating",
     vjp=lambda g, x, y: g * (sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x)))),
     forms="nn inplace",
@@ -84,7 +84,7 @@ pointwise(
 )
 pointwise(
     "leaky_relu",
-    lambda x, slope: where(x > 0.0, x, x * slope),
+    loop="leaky_relu",
     params=(*INPUT, ("negative_slope", 0.01)),
     rule="floating",
     vjp=(lambda g, x, slope, y: where(x > 0.0, g, g * slope), None),
@@ -92,7 +92,7 @@ pointwise(
 )
 pointwise(
     "rrelu_mean",
-    lambda x, slope: where(x > 0.0, x, x * slope),
+    loop="leaky_relu",
     params=(*INPUT, ("slope",)),
     rule="floating",
     vjp=(lambda g, x, slope, y: where(x > 0.0, g, g * slope), None),
@@ -141,7 +141,14 @@ pointwise(
     forms="function inplace",
     node="EluBackward0",
 )
-pointwise("gelu_none", lambda x: 0.5 * x * (1.0 + erf(x * SQRT_HALF)), rule="real", node="GeluBackward0", forms="")
+pointwise(
+    "gelu_none",
+    loop="gelu",
+    rule="real",
+    vjp=lambda g, x, y: g * (0.5 * (1.0 + erf(x * SQRT_HALF)) + x * (exp(-0.5 * (x * x)) * NORMAL_DENSITY)),
+    node="GeluBackward0",
+    forms="",
+)
 pointwise(
     "gelu_tanh",
     lambda x: 0.5 * x * (1.0 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x)))),
@@ -151,7 +158,7 @@ pointwise(
 )
 pointwise(
     "mish",
-    lambda x: x * tanh(maximum(x, 0.0) + log1p(exp(-absolute(x)))),
+    loop="mish",
     rule="floating",
     vjp=lambda g, x, y: g * _mish_slope(x),
     forms="nn inplace",
@@ -173,21 +180,21 @@ pointwise(
 )
 pointwise(
     "hardsigmoid",
-    lambda x: minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0,
+    loop="hardsigmoid",
     rule="floating",
     vjp=lambda g, x, y: where((x > -3.0) & (x < 3.0), g * (1 / 6), 0.0),
     forms="nn inplace",
 )
 pointwise(
     "hardswish",
-    lambda x: x * minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0,
+    loop="hardswish",
     rule="floating",
     vjp=lambda g, x, y: where(x <= -3.0, 0.0, where(x < 3.0, g * (x / 3.0 + 0.5), g)),
     forms="nn inplace",
 )
 pointwise(
     "hardshrink",
-    lambda x, lambd: where((x >= -lambd) & (x <= lambd), 0.0, x),
+    loop="hardshrink",
     params=(*INPUT, ("lambd", 0.5)),
     rule="floating",
     vjp=(lambda g, x, lambd, y: where((x >= -lambd) & (x <= lambd), 0.0, g), None),
@@ -195,7 +202,7 @@ pointwise(
 )
 pointwise(
     "softshrink",
-    lambda x, lambd: where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0.0)),
+    loop="softshrink",
     params=(*INPUT, ("lambd", 0.5)),
     rule="floating",
     vjp=(lambda g, x, lambd, y: where((x >= -lambd) & (x <= lambd), 0.0, g), None),
@@ -240,7 +247,7 @@ pointwise(
 )
 pointwise(
     "prelu_slopes",
-    lambda x, slope: where(x > 0.0, x, slope * x),
+    loop="leaky_relu",
     params=(*INPUT, ("weight",)),
     rule="floating",
     vjp=(lambda g, x, slope, y: where(x > 0.0, g, g * slope), lambda g, x, slope, y: where(x > 0.0, 0.0, g * x)),
