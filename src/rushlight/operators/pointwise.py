@@ -196,6 +196,7 @@ pointwise("rsqrt", loop="rsqrt", rule="float", vjp=lambda g, x, y: -0.5 * g * (y
 
 pointwise(
     "lerp",
+    lambda a, b, w: where(apply("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1.0 - w)),
     loop="lerp",
     params=(*INPUT, ("end",), ("weight",)),
     operands="tte",

@@ -56,6 +56,7 @@ pointwise(
 )
 pointwise(
     "silu",
+    lambda x: x * sigmoid(x),
     loop="silu",
     rule="floating",
     vjp=lambda g, x, y: g * (sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x)))),
@@ -84,6 +85,7 @@ pointwise(
 )
 pointwise(
     "leaky_relu",
+    lambda x, slope: where(x > 0.0, x, x * slope),
     loop="leaky_relu",
     params=(*INPUT, ("negative_slope", 0.01)),
     rule="floating",
@@ -92,6 +94,7 @@ pointwise(
 )
 pointwise(
     "rrelu_mean",
+    lambda x, slope: where(x > 0.0, x, x * slope),
     loop="leaky_relu",
     params=(*INPUT, ("slope",)),
     rule="floating",
@@ -143,6 +146,7 @@ pointwise(
 )
 pointwise(
     "gelu_none",
+    lambda x: 0.5 * x * (1.0 + erf(x * SQRT_HALF)),
     loop="gelu",
     rule="real",
     vjp=lambda g, x, y: g * (0.5 * (1.0 + erf(x * SQRT_HALF)) + x * (exp(-0.5 * (x * x)) * NORMAL_DENSITY)),
@@ -158,6 +162,7 @@ pointwise(
 )
 pointwise(
     "mish",
+    lambda x: x * tanh(maximum(x, 0.0) + log1p(exp(-absolute(x)))),
     loop="mish",
     rule="floating",
     vjp=lambda g, x, y: g * _mish_slope(x),
@@ -180,6 +185,7 @@ pointwise(
 )
 pointwise(
     "hardsigmoid",
+    lambda x: minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0,
     loop="hardsigmoid",
     rule="floating",
     vjp=lambda g, x, y: where((x > -3.0) & (x < 3.0), g * (1 / 6), 0.0),
@@ -187,6 +193,7 @@ pointwise(
 )
 pointwise(
     "hardswish",
+    lambda x: x * minimum(maximum(x + 3.0, 0.0), 6.0) / 6.0,
     loop="hardswish",
     rule="floating",
     vjp=lambda g, x, y: where(x <= -3.0, 0.0, where(x < 3.0, g * (x / 3.0 + 0.5), g)),
@@ -194,6 +201,7 @@ pointwise(
 )
 pointwise(
     "hardshrink",
+    lambda x, lambd: where((x >= -lambd) & (x <= lambd), 0.0, x),
     loop="hardshrink",
     params=(*INPUT, ("lambd", 0.5)),
     rule="floating",
@@ -202,6 +210,7 @@ pointwise(
 )
 pointwise(
     "softshrink",
+    lambda x, lambd: where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0.0)),
     loop="softshrink",
     params=(*INPUT, ("lambd", 0.5)),
     rule="floating",
@@ -247,6 +256,7 @@ pointwise(
 )
 pointwise(
     "prelu_slopes",
+    lambda x, slope: where(x > 0.0, x, slope * x),
     loop="leaky_relu",
     params=(*INPUT, ("weight",)),
     rule="floating",
