@@ -41,6 +41,7 @@ static void add_linear_loop(std::string_view name, int n_in, const LoopSignature
   void add_special_loops(LoopAdder add);                      \
   void add_activation_loops(LoopAdder simple, LoopAdder add); \
   void add_complex_loops(LoopAdder add);                      \
+  void add_pair_loops(LoopAdder add);                         \
   }
 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE)
 
@@ -60,6 +61,7 @@ void register_loops() {
   RUSHLIGHT_BEST(add_special_loops(&add_loop));
   RUSHLIGHT_BEST(add_activation_loops(&add_simple_loop, &add_loop));
   RUSHLIGHT_BEST(add_complex_loops(&add_loop));
+  RUSHLIGHT_BEST(add_pair_loops(&add_linear_loop));
   register_binary_special_loops();
 }
 

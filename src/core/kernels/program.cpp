@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/nest.h"
+#include "kernels/pair.h"
 #include "kernels/parallel.h"
 
 namespace rushlight {
@@ -226,7 +227,11 @@ class Compiler {
 
 std::unique_ptr<Kernel> compile(const Program& program, const DType* inputs, unsigned promoted, DType compute,
                                 const DType* wanted, const char* name) {
-  return Compiler(program, name).run(inputs, promoted, compute, wanted);
+  bool real = compute == DType::Float32 || compute == DType::Float64;
+  for (int i = 0; i < program.n_inputs; ++i) real = real && (inputs[i] == compute || ((promoted >> i) & 1));
+  if (!real || program.code.size() < 2) return Compiler(program, name).run(inputs, promoted, compute, wanted);
+  Program joined = paired(program);
+  return Compiler(joined, name).run(inputs, promoted, compute, wanted);
 }
 
 /// Fetches the operands' next block while this one is worked on: a long program leaves memory idle otherwise.
