@@ -225,3 +225,26 @@ def test_absolute_values_are_not_written_to_complex_tensors():
     with pytest.raises(RuntimeError, match="In-place abs is not supported for complex tensors"):
         z.abs_()
     assert z.tolist() == [3 + 4j] and z._version == 0
+
+
+EVERYWHERE = [
+    (-0.5 + 0.3j),
+    (-0.5 - 0.3j),
+    (2 + 1j),
+    (-2 + 1j),
+    (-2 - 1j),
+    (0.3 - 2j),
+    (-0.3 - 2j),
+    (-0.3 + 2j),
+    (1.5 - 0.7j),
+]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["exp", "log", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh"]
+    + ["atanh", "sqrt", "rsqrt", "reciprocal", "square", "sigmoid", "log1p", "expm1", "sgn", "abs", "angle", "sinc"],
+)
+def test_derivatives_in_every_quadrant(name):
+    z = torch.tensor(EVERYWHERE, dtype=torch.complex128, requires_grad=True)
+    assert torch.autograd.gradcheck(getattr(torch, name), (z,), check_forward_ad=True)

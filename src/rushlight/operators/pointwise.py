@@ -393,7 +393,13 @@ pointwise(
     complex_vjp=lambda g, x, y: g * conj(1 - y * y),
 )
 pointwise("asinh", loop=np.arcsinh, rule="float", vjp=lambda g, x, y: g * rsqrt(x * x + 1))
-pointwise("acosh", loop=np.arccosh, rule="float", vjp=lambda g, x, y: g * rsqrt(x * x - 1))
+pointwise(
+    "acosh",
+    loop=np.arccosh,
+    rule="float",
+    vjp=lambda g, x, y: g * rsqrt(x * x - 1),
+    complex_vjp=lambda g, x, y: g * conj(rsqrt(x - 1) * rsqrt(x + 1)),  # with the branch cuts of acosh
+)
 pointwise("atanh", loop=np.arctanh, rule="float", vjp=lambda g, x, y: g / (1 - x * x))
 pointwise(
     "atan2",
