@@ -74,6 +74,14 @@ def gradients(run):
     return [out.detach(), *[torch.zeros(1) if t.grad is None else t.grad for t in (x, y)]]
 
 
+@pytest.fixture
+def everything_pends():
+    """Results of any size stay pending where large ones do."""
+    torch._C._set_deferral(True, 2)
+    yield
+    torch._C._set_deferral(True)
+
+
 def equal(first, second):
     return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
@@ -103,3 +111,39 @@ def test_same_bits_everywhere(seed):
     assert equal(gradients(selective), plain)
     with profile(record_shapes=True, with_stack=True), set_detect_anomaly(True, check_forward=True, check_inf=True):
         assert equal(gradients(run), plain)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_same_bits_where_everything_pends(seed, everything_pends):
+    run = program(seed)
+    pending = gradients(run)
+    with set_detect_anomaly(True, check_forward=True, check_inf=True):
+        assert equal(gradients(run), pending)
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        try:
+            assert equal(gradients(run), pending)
+        finally:
+            torch.set_num_threads(2)
+    torch._C._set_deferral(False)
+    assert equal(gradients(run), pending)
+
+
+@pytest.mark.parametrize("seed", range(150, 250))
+def test_second_derivatives_where_everything_pends(seed, everything_pends):
+    run = program(seed)
+
+    def second():
+        torch.manual_seed(3)
+        x = torch.randn(SIDE, SIDE, dtype=torch.float64, requires_grad=True)
+        y = torch.randn(SIDE, SIDE, dtype=torch.float64, requires_grad=True)
+        weights = torch.linspace(-1, 1, SIDE, dtype=torch.float64)
+        (first,) = torch.autograd.grad((run(x, y) * weights).sum(), x, create_graph=True, materialize_grads=True)
+        loss = (first * weights.flip(0)).sum()
+        if not loss.requires_grad:
+            return [first.detach()]
+        return [first.detach(), *torch.autograd.grad(loss, [x, y], materialize_grads=True)]
+
+    pending = second()
+    torch._C._set_deferral(False)
+    assert equal(second(), pending)

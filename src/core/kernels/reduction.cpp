@@ -25,7 +25,6 @@ constexpr std::int64_t row_block = 128;     // rows joined into one partial row
 constexpr std::int64_t column_block = 512;  // columns that stay in the cache meanwhile
 constexpr std::int64_t chunk = 1 << 16;     // elements of a long fold that one thread takes at a time
 constexpr std::int64_t grain = 1 << 15;     // elements below which one thread works alone
-constexpr std::int64_t least_made = 256;    // elements in a row for which it pays to make them
 
 void fill_states(char* states, const Fold& f, std::int64_t n) {
   visit_width(item_size(f.state), [&]<class W>() {
@@ -222,12 +221,11 @@ Split split_made(const Fold& f, IntSpan sizes, std::int64_t item, std::uint64_t 
 }
 }  // namespace
 
-MadeOrder order_made(const Fold& f, IntSpan sizes, std::int64_t item, std::uint64_t reduced) {
+MadeOrder order_made(const Fold& f, IntSpan sizes, std::int64_t item, std::uint64_t reduced, std::int64_t least) {
   Split s = split_made(f, sizes, item, reduced);
   bool by_columns = s.kept.numel != 1 && s.by_rows(item_size(f.state));
   const Nest& inner = by_columns ? s.kept : s.gone;
-  if (!s.kept.numel || !s.gone.numel || inner.steps[0][0] != item || inner.sizes[0] < least_made)
-    return MadeOrder::None;
+  if (!s.kept.numel || !s.gone.numel || inner.steps[0][0] != item || inner.sizes[0] < least) return MadeOrder::None;
   return by_columns ? MadeOrder::ByColumns : MadeOrder::AsTheyLie;
 }
 

@@ -59,9 +59,9 @@ struct Maker {
 /// The same result, bit by bit, as that of `reduce` for a row-major tensor of these sizes which held the numbers.
 void reduce_made(const Fold& fold, const Maker& maker, IntSpan sizes, std::int64_t item, std::uint64_t reduced,
                  std::byte* out);
-/// In which order the numbers would be wanted; None where in pieces too small or scattered.
+/// In which order the numbers would be wanted; None where in pieces that are scattered, or shorter than `least`.
 enum class MadeOrder { None, AsTheyLie, ByColumns };
-MadeOrder order_made(const Fold& fold, IntSpan sizes, std::int64_t item, std::uint64_t reduced);
+MadeOrder order_made(const Fold& fold, IntSpan sizes, std::int64_t item, std::uint64_t reduced, std::int64_t least);
 
 /// places (row-major, the other dimensions) = where along `dim` the first element stands that is the value given for
 /// its line; a NaN is any NaN. `values` are contiguous, in the same order and of the type of `t`.

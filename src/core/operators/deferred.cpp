@@ -12,13 +12,11 @@
 
 namespace rushlight {
 
+DeferralLimits deferral_limits;
 DeferralStats deferral_stats;
 void (*watch_pass)(bool begins) = nullptr;
 
 namespace {
-
-bool enabled = true;
-constexpr std::int64_t least_run = 256;  // elements between the places where a repeated operand begins anew
 
 void materialize_storage(Storage* s) {
   Ref<Storage> alive(s);
@@ -84,7 +82,7 @@ void Storage::flush_readers() {
 
 bool reduce_pending(const Fold& fold, const Tensor& t, std::uint64_t dims, std::byte* out) {
   if (!whole_work(t)) return false;
-  MadeOrder order = order_made(fold, t.sizes(), t.item_size(), dims);
+  MadeOrder order = order_made(fold, t.sizes(), t.item_size(), dims, deferral_limits.run);
   if (order == MadeOrder::None) return false;
   Fusion fusion(t);
   if (!fusion.plan()) return false;
@@ -125,8 +123,6 @@ bool is_finite_pending(std::vector<Looked> looked, bool nans, bool infinities) {
   return true;
 }
 
-void set_deferral(bool on) { enabled = on; }
-
 namespace {
 
 /// How the operand is repeated over the sizes, or nothing where it is not so, or in runs that are too short.
@@ -145,7 +141,7 @@ std::optional<Spread> spread_over(const Tensor& t, IntSpan sizes) {
     if (n == 4) return std::nullopt;
     levels[n++] = {sizes[d], strides[d]};
   }
-  if (n < 2 || levels[0].size < least_run || levels[0].stride > 1) return std::nullopt;
+  if (n < 2 || levels[0].size < deferral_limits.run || levels[0].stride > 1) return std::nullopt;
   Spread s;
   s.run = levels[0].size;
   s.steps = levels[0].stride == 1;
@@ -210,7 +206,7 @@ bool take_inputs(const Program& program, DType d, const Operand* in, IntSpan siz
 }  // namespace
 
 TensorRef defer(const Program& program, DType d, const Operand* in, int n, IntSpan sizes) {
-  if (!enabled || (d != DType::Float32 && d != DType::Float64) || program.code.empty()) return nullptr;
+  if (!deferral_limits.on || (d != DType::Float32 && d != DType::Float64) || program.code.empty()) return nullptr;
   std::vector<PendingInput> inputs(static_cast<std::size_t>(n));
   Arrangement layout;
   if (!take_inputs(program, d, in, sizes, inputs, layout)) return nullptr;

@@ -21,8 +21,14 @@
 
 namespace rushlight {
 
-/// Results of fewer elements are computed at once: they fit the caches, and the calls would cost more than they save.
-constexpr std::int64_t deferral_threshold = 1 << 16;
+struct DeferralLimits {
+  bool on = true;
+  /// Results of fewer elements are computed at once: they fit the caches, and the calls would cost more than they save.
+  std::int64_t elements = 1 << 16;
+  /// Between the places where a repeated operand begins anew, or of a row that is reduced.
+  std::int64_t run = 256;
+};
+extern DeferralLimits deferral_limits;
 
 /// A pending row-major tensor of `sizes` for `program` over operands of type `d`: numbers, single elements, row-major
 /// tensors of these sizes, or tensors that are repeated over them in long runs (unused ones are empty). Null where it
@@ -71,6 +77,5 @@ struct DeferralStats {
 extern DeferralStats deferral_stats;
 /// Called before and after each such pass while somebody watches, else null.
 extern void (*watch_pass)(bool begins);
-void set_deferral(bool on);
 
 }  // namespace rushlight

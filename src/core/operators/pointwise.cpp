@@ -197,7 +197,7 @@ TensorRef defer_vjp(PointwiseNode& self, int i, const VjpOperands& o) {
 
 /// A gradient that does not lie as the saved tensors do is brought into their layout: what follows then stays in it.
 void follow_layout(const TensorRef* saved, int n_saved, TensorRef& g) {
-  bool one = g->numel >= deferral_threshold;  // a number for all places takes part in deferred work as it is
+  bool one = g->numel >= deferral_limits.elements;  // a number for all places takes part in deferred work as it is
   for (int i = 0; i < g->ndim; ++i) one = one && (g->size(i) == 1 || g->stride(i) == 0);
   if (one) return;
   for (int s = 0; s < n_saved; ++s) {
@@ -225,7 +225,7 @@ TensorRef run_vjp(PointwiseNode& self, int i, const TensorRef* saved, TensorRef&
   o.tensors[n + 1] = &grad;
   Kernel& kernel = vjp_kernel(self, i, grad);
   DType out_type = self.in_dtype[i];
-  if (grad.numel >= deferral_threshold && op.fast_vjp[i][int(self.compute)] == &kernel)
+  if (grad.numel >= deferral_limits.elements && op.fast_vjp[i][int(self.compute)] == &kernel)
     if (TensorRef out = defer_vjp(self, i, o)) return out;
   if (!flat) {
     TensorRef out = empty_like(grad, out_type);
@@ -480,7 +480,7 @@ TensorRef try_fast(PointwiseOp& op, const Operand* in) {
   DType d = lead->dtype;
   Kernel* k = fast_kernel(op, d);
   if (!k || !keeps_type(op, in, d)) return nullptr;
-  if (lead->numel >= deferral_threshold && k->outputs[0] == d)
+  if (lead->numel >= deferral_limits.elements && k->outputs[0] == d)
     if (TensorRef out = defer(forward_program(op), d, in, op.n_in, lead->sizes())) {
       attach(op, in, d, *out);
       return out;
@@ -714,7 +714,7 @@ TensorRef pointwise(PointwiseOp& op, const Operand* in, Tensor* out) {
   DType compute = compute_type(op, in);
   Dims sizes = common_sizes(op, in);
   DType type = natural_type(op, in, compute);
-  if (!out && count_elements(sizes) >= deferral_threshold)
+  if (!out && count_elements(sizes) >= deferral_limits.elements)
     if (TensorRef r = defer_broadcast(op, in, compute, type, sizes)) return r;
   if (!out) {
     TensorRef r = result_like(op, in, sizes, type);

@@ -139,7 +139,7 @@ TensorRef fused(const Carried& c) {
       operands[j].number.store(types[j], numbers[j]);
   }
   Kernel& kernel = tangent_kernel(c, types);
-  if (c.out.numel >= deferral_threshold && flat && c.out.dtype == c.compute)
+  if (c.out.numel >= deferral_limits.elements && flat && c.out.dtype == c.compute)
     if (TensorRef t = defer(tangent_program(c), c.compute, operands, c.slots(), c.out.sizes())) return t;
   TensorRef result = empty_like(c.out, c.out.dtype);
   static const std::int64_t none[64] = {};

@@ -59,6 +59,13 @@ nb::dict deferral() {
   return d;
 }
 
+void limit_deferral(bool on, std::int64_t elements) {
+  deferral_limits = DeferralLimits();
+  deferral_limits.on = on;
+  deferral_limits.elements = std::max<std::int64_t>(elements, 2);
+  deferral_limits.run = std::min(deferral_limits.run, deferral_limits.elements);
+}
+
 nb::dict layout_statistics() {
   nb::dict d;
   d["laid"] = layout_stats.laid;
@@ -135,7 +142,8 @@ NB_MODULE(_C, m) {
   m.def("empty_cache", &empty_cache, "Gives cached blocks back to the system.");
   m.def("set_cache_limit", &set_cache_limit, nb::arg("bytes"), "Bounds the bytes that are kept for reuse.");
   m.def("_deferral_stats", &deferral, "Pointwise results left pending, and passes over memory that computed some.");
-  m.def("_set_deferral", &set_deferral, nb::arg("on"), "May large pointwise results stay pending?");
+  m.def("_set_deferral", &limit_deferral, nb::arg("on"), nb::arg("elements") = DeferralLimits().elements,
+        "May pointwise results of so many elements stay pending?");
   m.def("get_num_threads", &num_threads, "The number of threads that kernels use.");
   m.def("set_num_threads", &threads, nb::arg("n"), "Sets the number of threads that kernels use.");
   m.def("_build_info", &build_info);
