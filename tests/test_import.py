@@ -130,3 +130,13 @@ def test_resident_memory_with_numpy():
     )
     megabytes = fresh(code) / 1024
     assert 10 < megabytes < 60
+
+
+def test_every_submodule_that_is_listed_is_there():
+    import rushlight
+    from rushlight._missing import LAZY
+
+    submodules, _ = LAZY["rushlight"]
+    for name in submodules:
+        assert getattr(rushlight, name).__name__ == f"rushlight.{name}"
+    assert not hasattr(rushlight, "distributions") or "distributions" in submodules

@@ -1,7 +1,5 @@
 # The names of the package, for type checkers: derived from __init__.py by `python -m rushlight.operators.stubs`.
 
-from typing import Any
-
 from . import (
     _C as _C,
     _tensor as _tensor,
@@ -896,8 +894,3 @@ class HalfTensor(Tensor): ...
 class IntTensor(Tensor): ...
 class LongTensor(Tensor): ...
 class ShortTensor(Tensor): ...
-
-# not there yet
-distributions: Any
-futures: Any
-quasirandom: Any

@@ -26,7 +26,7 @@ def offered(value: Any, sources: tuple[str, ...]) -> Any:
     if type(value) is not FunctionType or not value.__module__.startswith(sources):
         return value
     home = vars(sys.modules[value.__module__])
-    known = home.get(value.__name__)
-    if known is value:
-        home[value.__name__] = known = _C._offered(value)
-    return known if known == value else _C._offered(value)
+    name = value.__name__
+    if home.get(name) is value:
+        home[name] = _C._offered(value)
+    return home[name] if home.get(name) == value else _C._offered(value)

@@ -60,19 +60,20 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
         raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     if any(type(m) is not type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
-    states = [[dict(m.named_parameters()) for m in models], [dict(m.named_buffers()) for m in models]]
-    parameters, buffers = [
-        {name: _stacked(name, [own[name] for own in state]) for name in state[0]} for state in states
-    ]
-    return parameters, buffers
+    parameters = [dict(m.named_parameters()) for m in models]
+    buffers = [dict(m.named_buffers()) for m in models]
+    return _stacked(parameters), _stacked(buffers)
 
 
-def _stacked(name: str, tensors: list[Tensor]) -> Tensor:
-    """A leaf of its own, which requires grad where the tensors do."""
-    learns = tensors[0].requires_grad
-    if any(t.requires_grad != learns for t in tensors):
-        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
-    return rushlight.stack([t.detach() for t in tensors]).requires_grad_(learns)
+def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Leaves of their own, which require grad where the tensors do."""
+    stacked = {}
+    for name, first in states[0].items():
+        tensors = [state[name] for state in states]
+        if any(t.requires_grad != first.requires_grad for t in tensors):
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+        stacked[name] = rushlight.stack([t.detach() for t in tensors]).requires_grad_(first.requires_grad)
+    return stacked
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:

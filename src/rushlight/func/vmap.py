@@ -229,7 +229,5 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"debug_unwrap() expects a Tensor, but got {type(tensor).__name__}")
     value, levels = _C._unbatch(tensor)
-    if recurse or len(levels) < 2:
-        unwrapped: Tensor = value
-        return unwrapped
-    return _C._value_at(tensor, levels[-1])
+    unwrapped: Tensor = value if recurse or len(levels) < 2 else _C._value_at(tensor, levels[-1])
+    return unwrapped

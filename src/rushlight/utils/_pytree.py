@@ -12,6 +12,7 @@ from types import UnionType
 from typing import Any, NamedTuple
 
 import rushlight
+from rushlight._missing import lazy_module
 
 __all__ = [
     "LeafSpec",
@@ -47,6 +48,7 @@ class NodeDef(NamedTuple):
     type: Any
     flatten_fn: FlattenFunc
     unflatten_fn: UnflattenFunc
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Context]] | None = None
 
 
 def _flatten_dict(tree: dict[Any, Any]) -> tuple[list[Any], Context]:
@@ -95,15 +97,17 @@ def register_pytree_node(
         cls: the type.
         flatten_fn: returns the list of children of an instance and a context that can be compared with ``==``.
         unflatten_fn: builds an instance from such a list and context.
-        serialized_type_name, to_dumpable_context, from_dumpable_context, flatten_with_keys_fn: describe the type
-            to PyTorch's exporter. rushlight exports no specs, so that these change nothing here.
+        serialized_type_name, to_dumpable_context, from_dumpable_context: describe the type to PyTorch's exporter.
+            rushlight exports no specs, so that these change nothing here.
+        flatten_with_keys_fn: returns pairs of a key (with ``get(parent)``) and a child, and the context; what
+            :func:`tree_leaves_with_path` needs.
 
     Raises:
         ValueError: `cls` is registered already.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
 def is_namedtuple_class(cls: type) -> bool:
@@ -457,3 +461,21 @@ def tree_any_only(
 ) -> bool:
     """Return whether the predicate holds for some leaf of the given types."""
     return any(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+_WITH_PATH = (
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
+    "MappingKey",
+    "SequenceKey",
+    "key_get",
+    "keystr",
+    "register_dataclass",
+)
+_TREES = ("arg_tree_leaves", "map_only", "tree_flatten_with_path", "tree_leaves_with_path", "tree_map_with_path")
+_KINDS = ("is_namedtuple", "is_namedtuple_instance", "is_structseq", "is_structseq_class", "is_structseq_instance")
+_SPECS = ("PyTreeSpec", "treespec_dict", "treespec_leaf", "treespec_pprint", "treespec_tuple")
+__getattr__, __dir__ = lazy_module(
+    __name__, names=dict.fromkeys((*_WITH_PATH, *_TREES, *_KINDS, *_SPECS), "rushlight.utils._pytree_path")
+)
