@@ -221,3 +221,66 @@ def test_bincount() -> None:
     assert weighted.tolist() == [2.0, 0.75, 0.0, 1.0]
     with pytest.raises(RuntimeError, match="1-d non-negative integral"):
         torch.bincount(torch.tensor([1, -1]))
+
+
+def _orders(n: int) -> list[np.ndarray]:
+    """Numbers in the orders that selections by pivots find hard, and in others."""
+    generator = np.random.default_rng(n)
+    rising = np.arange(n)
+    halves = np.concatenate([rising[::2], rising[1::2][::-1]])
+    return [rising, rising[::-1], halves, rising * 0, rising % 3, generator.permutation(n), generator.integers(0, 9, n)]
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "uint8", "int64"])
+@pytest.mark.parametrize("n", [31, 33, 200, 511, 513, 5000])
+def test_medians_of_longer_lines(name: str, n: int) -> None:
+    for numbers in _orders(n):
+        x = torch.from_numpy(numbers % 200 if name == "uint8" else numbers).to(getattr(torch, name))
+        at = np.argsort(x.numpy(), kind="stable")[(n - 1) // 2]
+        value, place = x.median(0)
+        assert (value.item(), place.item()) == (x[at].item(), at)
+        assert x.median().item() == x[at].item()
+    y = torch.from_numpy(np.random.default_rng(0).standard_normal(n))
+    y[::4] = math.nan
+    rest = np.sort(y.numpy()[~np.isnan(y.numpy())])
+    assert y.nanmedian().item() == rest[(len(rest) - 1) // 2]
+    assert y.median(0)[1].item() == 0 and math.isnan(y.median().item())
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("k", [1, 3, 15])
+def test_topk_few_of_many_in_any_order(k: int, largest: bool) -> None:
+    for numbers in _orders(1001):
+        x = torch.from_numpy(numbers.astype(np.float32))
+        x[500] = math.nan
+        wide = torch.zeros(1001, 2)
+        wide[:, 1] = x
+        for line in (x, wide[:, 1]):
+            values, places = line.topk(k, largest=largest)
+            expected = x.sort(descending=largest)[0][:k]
+            assert torch.equal(values.nan_to_num(-7), expected.nan_to_num(-7))
+            assert torch.equal(x[places].nan_to_num(-7), values.nan_to_num(-7))
+            assert len(set(places.tolist())) == k
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 8, 9, 1000])
+def test_searchsorted_in_sequences_of_any_length(n: int, right: bool) -> None:
+    generator = np.random.default_rng(n)
+    boundaries, values = np.sort(generator.integers(0, n + 1, n)), generator.integers(-1, n + 2, 10_000)
+    expected = np.searchsorted(boundaries, values, side="right" if right else "left")
+    b, v = torch.from_numpy(boundaries), torch.from_numpy(values)
+    assert torch.searchsorted(b, v, right=right).numpy().tolist() == expected.tolist()
+    assert torch.searchsorted(b.flip(0), v, right=right, sorter=torch.arange(n).flip(0)).tolist() == expected.tolist()
+    b = b.double()
+    if n > 2:
+        b[-1] = math.nan  # not above anything: found as bisection finds it
+        few = torch.searchsorted(b, v[:1].double(), right=right)
+        assert torch.searchsorted(b, v.double(), right=right)[0] == few[0]
+
+
+@pytest.mark.parametrize("bins", [1, 5, 1023, 1024, 1025, 5000])
+@pytest.mark.parametrize("name", INTEGERS)
+def test_bincount_of_many(name: str, bins: int) -> None:
+    numbers = np.random.default_rng(bins).integers(0, min(bins, np.iinfo(name).max), 70_003).astype(name)
+    assert torch.bincount(torch.from_numpy(numbers)).tolist() == np.bincount(numbers).tolist()

@@ -1,12 +1,14 @@
 #include "kernels/bins.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace rushlight {
 
 namespace {
 
-// The first i < n with stops(i), else n. NaNs in the sequence are handled as PyTorch's same bisection handles them.
+// The first i < n with stops(i), else n. Where NaNs or disorder make stops() come and go, this is the one that
+// PyTorch's same bisection finds.
 template <class F>
 std::int64_t bisect(std::int64_t n, F stops) {
   std::int64_t first = 0, last = n;
@@ -20,11 +22,27 @@ std::int64_t bisect(std::int64_t n, F stops) {
   return first;
 }
 
+// The same where stops() comes once and stays, for n >= 1: the steps depend on n alone and nothing branches on what is
+// found, so that the processor works on several searches at a time.
+template <class F>
+std::int64_t bisect_in_order(std::int64_t n, F stops) {
+  std::int64_t first = 0;
+  for (std::int64_t left = n; left > 1;) {
+    const std::int64_t half = left / 2;
+    first += half & -std::int64_t(!stops(first + half - 1));
+    left -= half;
+  }
+  return first + !stops(first);
+}
+
 template <bool right, class T, class Index, class Boundary>
 void search(Boundary boundary, std::int64_t n, const T* values, std::int64_t m, Index* out) {
+  bool in_order = n > 0 && m >= n / 64;  // else it does not pay to look
+  for (std::int64_t i = 1; in_order && i < n; ++i) in_order = boundary(i - 1) <= boundary(i);
   for (std::int64_t i = 0; i < m; ++i) {
     const T x = values[i];
-    out[i] = Index(bisect(n, [=](std::int64_t j) { return right ? boundary(j) > x : boundary(j) >= x; }));
+    auto stops = [=](std::int64_t j) { return right ? boundary(j) > x : boundary(j) >= x; };
+    out[i] = Index(in_order ? bisect_in_order(n, stops) : bisect(n, stops));
   }
 }
 
@@ -59,15 +77,23 @@ void count_in_parts(const T* in, std::int64_t n, std::int64_t bins, T low, T hig
 }
 
 template <class T>
-void bounds_of_integers(const T* in, std::int64_t n, std::int64_t& least, std::int64_t& largest) {
-  const auto [low, high] = std::minmax_element(in, in + n);
-  least = *low;
-  largest = *high;
+void count_by_index(const T* in, std::int64_t n, std::int64_t bins, std::int64_t* counts) {
+  constexpr std::int64_t most = 1 << 10, tables = 4;  // the next count of a bin would wait for the last one
+  std::int64_t i = 0;
+  if (bins <= most && n >= 16 * bins) {
+    std::uint32_t parts[tables][most] = {};
+    const std::int64_t whole = std::min(n, std::int64_t(std::numeric_limits<std::uint32_t>::max())) / tables * tables;
+    for (; i < whole; i += tables)
+      for (std::int64_t k = 0; k < tables; ++k) ++parts[k][in[i + k]];
+    for (std::int64_t bin = 0; bin < bins; ++bin)
+      for (std::int64_t k = 0; k < tables; ++k) counts[bin] += parts[k][bin];
+  }
+  for (; i < n; ++i) ++counts[in[i]];
 }
 
 template <class T, class Total>
 void add_by_index(const T* in, std::int64_t n, const Total* weights, Total* totals) {
-  for (std::int64_t i = 0; i < n; ++i) totals[in[i]] += weights ? weights[i] : Total(1);
+  for (std::int64_t i = 0; i < n; ++i) totals[in[i]] += weights[i];
 }
 
 // clang-format off
@@ -78,8 +104,7 @@ void add_by_index(const T* in, std::int64_t n, const Total* weights, Total* tota
       std::int32_t*); \
   template void search_sorted(const T*, std::int64_t, const std::int64_t*, const T*, std::int64_t, bool, std::int64_t*);
 #define INSTANTIATE_INTEGRAL(T) \
-  template void bounds_of_integers(const T*, std::int64_t, std::int64_t&, std::int64_t&); \
-  template void add_by_index(const T*, std::int64_t, const std::int64_t*, std::int64_t*); \
+  template void count_by_index(const T*, std::int64_t, std::int64_t, std::int64_t*); \
   template void add_by_index(const T*, std::int64_t, const float*, float*); \
   template void add_by_index(const T*, std::int64_t, const double*, double*);
 #define INSTANTIATE_FLOATING(T) \

@@ -22,12 +22,12 @@ void search_sorted(const T* boundaries, std::int64_t n, const std::int64_t* sort
 template <class T>
 void count_in_parts(const T* in, std::int64_t n, std::int64_t bins, T low, T high, std::int64_t* counts);
 
-/// The least and the largest of n >= 1 integers, for the checks and the size of torch.bincount. T: every integral type.
+/// counts[in[i]] += 1 for i < n. Every in[i] lies in [0, bins). T: every integral type.
 template <class T>
-void bounds_of_integers(const T* in, std::int64_t n, std::int64_t& least, std::int64_t& largest);
+void count_by_index(const T* in, std::int64_t n, std::int64_t bins, std::int64_t* counts);
 
-/// totals[in[i]] += weights[i] for i < n in order, or += 1 if `weights` is null. Every in[i] is an index of `totals`.
-/// T: every integral type. Total: int64 (without weights), float, double.
+/// totals[in[i]] += weights[i] for i < n in order. Every in[i] is an index of `totals`. T: every integral type. Total:
+/// float, double.
 template <class T, class Total>
 void add_by_index(const T* in, std::int64_t n, const Total* weights, Total* totals);
 

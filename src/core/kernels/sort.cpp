@@ -99,28 +99,59 @@ void copy_with_places(Line<const T> in, std::int64_t n, Selected<T>* out) {
 
 }  // namespace
 
+namespace {
+
+/// The k elements that stand before all others: std::partial_sort without the copy of the line. It keeps the first k in
+/// a heap, the last of them on top, and exchanges that one for each element that stands before it; which blocks have
+/// such elements is seen without a branch per element.
+template <class T, class Before>
+void select_few(Line<const T> in, std::int64_t n, std::int64_t k, Selected<T>* heap, Before before) {
+  auto order = [before](const Selected<T>& a, const Selected<T>& b) { return before(a.value, b.value); };
+  copy_with_places(in, k, heap);
+  std::make_heap(heap, heap + k, order);
+  constexpr std::int64_t block = 32;
+  for (std::int64_t first = k; first < n; first += block) {
+    const std::int64_t last = std::min(n, first + block);
+    const T top = heap[0].value;
+    unsigned any = 0;
+    if (in.stride == 1)
+      for (std::int64_t i = first; i < last; ++i) any |= unsigned(before(in.data[i], top));
+    else
+      for (std::int64_t i = first; i < last; ++i) any |= unsigned(before(in[i], top));
+    if (!any) [[likely]]
+      continue;
+    for (std::int64_t i = first; i < last; ++i) {
+      if (!before(in[i], heap[0].value)) continue;
+      heap[k] = {in[i], i};  // takes the place of the top, as in the library's own loop
+      std::pop_heap(heap, heap + k + 1, order);
+    }
+  }
+  std::sort_heap(heap, heap + k, order);
+}
+
+}  // namespace
+
 template <class T>
 void topk_line(Line<const T> in, std::int64_t n, std::int64_t k, bool largest, bool sorted, Line<T> values,
                Line<std::int64_t> indices) {
   if (k == 0) return;
-  std::vector<Selected<T>> queue(static_cast<std::size_t>(n));
-  copy_with_places(in, n, queue.data());
+  // PyTorch's choice: a heap for few of many, else a partition; which of equal elements are taken depends on it.
+  const bool few = k * 64 <= n;
+  WorkArray<Selected<T>> queue(few ? k + 1 : n);
   auto select = [&](auto before) {
-    // PyTorch's choice: a heap for few of many, else a partition; which of equal elements are taken depends on it.
-    if (k * 64 <= n) {
-      std::partial_sort(queue.begin(), queue.begin() + k, queue.end(), before);
-    } else {
-      std::nth_element(queue.begin(), queue.begin() + k - 1, queue.end(), before);
-      if (sorted) std::sort(queue.begin(), queue.begin() + k - 1, before);
-    }
+    if (few) return select_few(in, n, k, queue.data(), before);
+    auto order = [before](const Selected<T>& a, const Selected<T>& b) { return before(a.value, b.value); };
+    copy_with_places(in, n, queue.data());
+    std::nth_element(queue.data(), queue.data() + k - 1, queue.data() + n, order);
+    if (sorted) std::sort(queue.data(), queue.data() + k - 1, order);
   };
   if (largest)
-    select([](const Selected<T>& a, const Selected<T>& b) { return descends(a.value, b.value); });
+    select([](T a, T b) { return descends(a, b); });
   else
-    select([](const Selected<T>& a, const Selected<T>& b) { return ascends(a.value, b.value); });
+    select([](T a, T b) { return ascends(a, b); });
   for (std::int64_t i = 0; i < k; ++i) {
-    values[i] = queue[std::size_t(i)].value;
-    indices[i] = queue[std::size_t(i)].index;
+    values[i] = queue[i].value;
+    indices[i] = queue[i].index;
   }
 }
 
@@ -160,15 +191,53 @@ Selected<T> kth_of_line(Line<const T> in, std::int64_t n, std::int64_t k) {
 
 namespace {
 
-// The element of rank `rank` in the stable order.
+/// Brings those of a[first..last) for which goes_first(x) holds to the front, without a branch; returns their end.
+template <class Word, class F>
+std::int64_t partition(Word* a, std::int64_t first, std::int64_t last, F goes_first) {
+  std::int64_t end = first;
+  for (std::int64_t i = first; i < last; ++i) {
+    const Word x = a[i];
+    a[i] = a[end];
+    a[end] = x;
+    end += goes_first(x);
+  }
+  return end;
+}
+
+/// The number of rank `rank` among a[0..n), whose order is lost: quickselect, whose pivots are medians of three, or of
+/// three such where there are many; the library's where that does not get on.
+template <class Word>
+Word select_key(Word* a, std::int64_t n, std::int64_t rank) {
+  auto middle = [](Word x, Word y, Word z) { return std::max(std::min(x, y), std::min(std::max(x, y), z)); };
+  std::int64_t first = 0, last = n;
+  for (int round = 0; last - first > 32 && round < 60; ++round) {
+    const std::int64_t step = (last - first) / 9;
+    const Word* p = a + first;
+    auto three = [&](std::int64_t i) { return middle(p[i * step], p[(i + 3) * step], p[(i + 6) * step]); };
+    const Word pivot = last - first > 512 ? middle(three(0), three(1), three(2)) : three(1);
+    const std::int64_t below = partition(a, first, last, [pivot](Word x) { return x < pivot; });
+    if (rank < below) {
+      last = below;
+      continue;
+    }
+    first = partition(a, below, last, [pivot](Word x) { return x == pivot; });
+    if (rank < first) return pivot;
+  }
+  std::nth_element(a + first, a + rank, a + last);
+  return a[rank];
+}
+
+/// The element of rank `rank` in the stable order: its key, then its place among the equal ones.
 template <class T>
 Selected<T> median_at(Line<const T> in, std::int64_t n, std::int64_t rank) {
-  WorkArray<Selected<T>> a(n);
-  copy_with_places(in, n, a.data());
-  std::nth_element(a.data(), a.data() + rank, a.data() + n, [](const Selected<T>& x, const Selected<T>& y) {
-    return ascends(x.value, y.value) || (x.index < y.index && !ascends(y.value, x.value));
-  });
-  return a[rank];
+  using Word = OrderKey<T>;
+  WorkArray<Word, 256> keys(n);
+  for (std::int64_t i = 0; i < n; ++i) keys[i] = order_key<T>(in[i]);
+  const Word key = select_key(keys.data(), n, rank);
+  std::int64_t equal_before = rank;
+  for (std::int64_t i = 0; i < n; ++i) equal_before -= keys[i] < key;
+  for (std::int64_t i = 0;; ++i)
+    if (order_key<T>(in[i]) == key && equal_before-- == 0) return {in[i], i};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/bins.h"
+#include "kernels/bounds.h"
 #include "operators/extremum.h"
 #include "operators/line.h"
 #include "operators/reduce.h"
@@ -86,10 +87,15 @@ TensorRef search(const Tensor& sequence, const Tensor& values, const Tensor* sor
     for (std::int64_t r = 0; r < rows; ++r) {
       auto* by = order ? order->read_as<std::int64_t>() + r * n : nullptr;
       auto *at = boundaries->read_as<T>() + r * n, *of = wanted->read_as<T>() + r * each;
+      auto search_to = [&](auto* to) {
+        parallel_for(each, 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+          search_sorted<T>(at, n, by, of + begin, end - begin, right, to + r * each + begin);
+        });
+      };
       if (int32)
-        search_sorted<T>(at, n, by, of, each, right, out->write_as<std::int32_t>() + r * each);
+        search_to(out->write_as<std::int32_t>());
       else
-        search_sorted<T>(at, n, by, of, each, right, out->write_as<std::int64_t>() + r * each);
+        search_to(out->write_as<std::int64_t>());
     }
   });
   return out;
@@ -165,14 +171,13 @@ TensorRef bincount(const Tensor& t, const Tensor* weights, std::int64_t minlengt
   TensorRef x = packed(t), out;
   visit_real(t.dtype, "bincount", [&]<class T>() {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      std::int64_t least = 0, largest = -1;
       auto* p = x->read_as<T>();
-      if (x->numel) bounds_of_integers<T>(p, x->numel, least, largest);
-      check(least >= 0, "bincount only supports 1-d non-negative integral inputs.");
-      std::int64_t n = std::max(largest + 1, minlength);
+      Extent found = x->numel ? extent(t.dtype, p, x->numel) : Extent{0, -1};
+      check(found.least >= 0, "bincount only supports 1-d non-negative integral inputs.");
+      std::int64_t n = std::max(found.largest + 1, minlength);
       if (!weights) {
         out = zeros(Dims{n}, DType::Int64);
-        add_by_index<T, std::int64_t>(p, x->numel, nullptr, out->write_as<std::int64_t>());
+        count_by_index<T>(p, x->numel, n, out->write_as<std::int64_t>());
       } else if (weights->dtype == DType::Float32) {
         out = zeros(Dims{n}, DType::Float32);
         add_by_index<T, float>(p, x->numel, packed(*weights)->read_as<float>(), out->write_as<float>());

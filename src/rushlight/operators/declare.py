@@ -68,8 +68,8 @@ def pointwise(
     """Declare the operator ``name`` and return the callable object.
 
     ``loop`` names a loop of the core, or is a NumPy ufunc whose loops are taken; ``body`` is an expression of operators
-    declared before, or one that was traced. ``derivative`` (per input, ``f(*inputs, result)``) is multiplied by the
-    gradient; ``vjp`` (per input, ``f(gradient, *inputs, result)``) is the gradient itself, where the product would be
+    declared before, or one that was traced; beside it, a loop computes the same in one pass. ``derivative`` (per
+    input, ``f(*inputs, result)``) is multiplied by the gradient; ``vjp`` (per input, ``f(gradient, *inputs, result)``) is the gradient itself, where the product would be
     wrong at infinities. A body without either is derived by the chain rule. For complex numbers the factor is
     conjugated (see :mod:`.trace`); ``complex_vjp`` is the rule, as it stands, of what is not holomorphic.
 
