@@ -34,6 +34,7 @@ PROMISED = (
 )
 PROMISED += ("view", "reshape", "permute", "transpose", "t", "expand", "select", "slice", "narrow", "squeeze", "clone")
 PROMISED += ("unsqueeze", "cat", "stack", "split", "unbind", "softmax", "log_softmax", "logsumexp", "index_select")
+PROMISED += ("linalg_vector_norm", "var", "std", "var_mean", "cumsum", "amax", "max", "min", "gather", "median", "sort")
 PROMISED += ("diagonal", "tril", "unflatten", "movedim", "sub", "relu", "gelu", "pow", "clamp")
 
 

@@ -35,9 +35,9 @@ class Vjp {
   /// Where a dimension of the operation's tensors is in gradients.
   int dim(int d) const { return d + int(has_rows()); }
   /// The sizes of gradients of a tensor of these sizes; until the next call.
-  IntSpan shape(const Dims& sizes) {
+  IntSpan shape(IntSpan sizes) {
     if (!has_rows()) return sizes;
-    wide_ = sizes;
+    wide_ = Dims(sizes);
     wide_.insert(0, rows_);
     return wide_;
   }

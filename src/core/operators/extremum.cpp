@@ -7,7 +7,7 @@
 
 namespace rushlight {
 
-TensorRef evenly_shared(const Tensor& g, const Tensor& x, const Tensor& result, const Reduced& r, bool nans) {
+TensorRef evenly_shared(Vjp& v, const Tensor& g, const Tensor& x, const Tensor& result, const Reduced& r, bool nans) {
   TensorRef mask, count, kept = restored(result, r.kept_sizes);
   {
     GradScope off(false);
@@ -15,7 +15,7 @@ TensorRef evenly_shared(const Tensor& g, const Tensor& x, const Tensor& result, 
     if (nans && has_nan(*kept)) mask = logical_or(mask, logical_and(isnan_of(x), isnan_of(kept)));
     count = sum(*mask, r.dims, true);
   }
-  return mul(div(restored(g, r.kept_sizes), count), mask);
+  return mul(div(restored(g, v.shape(r.kept_sizes)), count), mask);
 }
 
 namespace {
@@ -32,8 +32,9 @@ TensorRef shared_extreme(FoldKind kind, const char* node, const Tensor& t, IntSp
   Reduced r(t, dims);
   r.refuse_empty(t, dims, operation);
   TensorRef out = extreme(kind, t, r, keepdim, operation);
-  return record(node, out, {&t}, {save_in(t, 0), save_out(out)},
-                [r, nans](Vjp& v) { v.set(0, evenly_shared(*v.grad(), *v.saved(0), *v.saved(1), r, nans)); });
+  return record(node, out, {&t}, {save_in(t, 0), save_out(out)}, by_rows([r, nans](Vjp& v) {
+                  v.set(0, evenly_shared(v, *v.grad(), *v.saved(0), *v.saved(1), r, nans));
+                }));
 }
 
 /// The places of the extremes along one dimension; `values` have the shape of the result.
@@ -56,9 +57,9 @@ Pair chosen(FoldKind kind, const char* node, const Tensor& t, std::int64_t dim_,
   Pair out{values, places(t, dim, *values)};
   const Tensor* inputs[] = {&t};
   Save saves[] = {save_other(out[1])};
-  record_many(node, out, inputs, saves, [from = Dims(t.sizes()), dim, keepdim](Vjp& v) {
-    v.set(0, choice_vjp(*v.grad(0), from, dim, *v.saved(0), keepdim));
-  });
+  record_many(node, out, inputs, saves, by_rows([from = Dims(t.sizes()), dim, keepdim](Vjp& v) {
+                v.set(0, choice_vjp(v, *v.grad(0), from, dim, *v.saved(0), keepdim));
+              }));
   return out;
 }
 
@@ -91,15 +92,15 @@ Pair aminmax(const Tensor& t, std::optional<std::int64_t> dim, bool keepdim) {
   Pair out{extreme(FoldKind::Min, t, r, keepdim, "aminmax"), extreme(FoldKind::Max, t, r, keepdim, "aminmax")};
   const Tensor* inputs[] = {&t};
   Save saves[] = {save_in(t, 0), save_out(out[0], 0), save_out(out[1], 1)};
-  record_many("AminmaxBackward0", out, inputs, saves, [r](Vjp& v) {
-    TensorRef g;
-    for (int i = 0; i < 2; ++i)
-      if (v.grad(i)) {
-        TensorRef part = evenly_shared(*v.grad(i), *v.saved(0), *v.saved(1 + i), r, false);
-        g = g ? add(*g, *part) : part;
-      }
-    v.set(0, g);
-  });
+  record_many("AminmaxBackward0", out, inputs, saves, by_rows([r](Vjp& v) {
+                TensorRef g;
+                for (int i = 0; i < 2; ++i)
+                  if (v.grad(i)) {
+                    TensorRef part = evenly_shared(v, *v.grad(i), *v.saved(0), *v.saved(1 + i), r, false);
+                    g = g ? add(*g, *part) : part;
+                  }
+                v.set(0, g);
+              }));
   return out;
 }
 

@@ -1,6 +1,7 @@
 // Largest and smallest elements.
 #pragma once
 
+#include "autograd/record.h"
 #include "operators/reduce.h"
 
 namespace rushlight {
@@ -11,6 +12,6 @@ TensorRef amin(const Tensor& t, IntSpan dims, bool keepdim = false);
 
 /// The gradient of a reduction that gave one of its elements, shared evenly among those that equal it. Where the result
 /// is a NaN, `nans` share it, or else the whole line gets NaN (as for amax and amin).
-TensorRef evenly_shared(const Tensor& g, const Tensor& x, const Tensor& result, const Reduced& r, bool nans);
+TensorRef evenly_shared(Vjp& v, const Tensor& g, const Tensor& x, const Tensor& result, const Reduced& r, bool nans);
 
 }  // namespace rushlight

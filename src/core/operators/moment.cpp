@@ -42,12 +42,12 @@ struct Moments {
 
 /// The gradient of a variance: g * 2 (x - mean) / (n - correction); without degrees of freedom over all elements,
 /// infinity, and NaN for an element that is the mean.
-TensorRef variance_vjp(const Tensor& g, const Tensor& x, const Reduced& r, double correction) {
+TensorRef variance_vjp(Vjp& v, const Tensor& g, const Tensor& x, const Reduced& r, double correction) {
   if (r.dims.size() == x.ndim && double(r.count) <= correction) {
     TensorRef at_mean = eq(x, mean(*detach(x), {}));
-    return mul(restored(g, r.kept_sizes), where(at_mean, Scalar(NAN), full({}, Scalar(INFINITY), x.dtype)));
+    return mul(restored(g, v.shape(r.kept_sizes)), where(at_mean, Scalar(NAN), full({}, Scalar(INFINITY), x.dtype)));
   }
-  TensorRef scaled = mul(restored(g, r.kept_sizes), Scalar(2.0 / (double(r.count) - correction)));
+  TensorRef scaled = mul(restored(g, v.shape(r.kept_sizes)), Scalar(2.0 / (double(r.count) - correction)));
   return mul(scaled, sub(x, mean(x, r.dims, true)));
 }
 
@@ -61,7 +61,7 @@ TensorRef variance(const Tensor& t, IntSpan dims, double correction, bool keepdi
   TensorRef out = Moments(t, r, keepdim, correction, "var").variance;
   out = cast(*out, real_of(t.dtype));
   return record("VarBackward0", std::move(out), {&t}, {save_in(t, 0)},
-                [r, correction](Vjp& v) { v.set(0, variance_vjp(*v.grad(), *v.saved(0), r, correction)); });
+                by_rows([r, correction](Vjp& v) { v.set(0, variance_vjp(v, *v.grad(), *v.saved(0), r, correction)); }));
 }
 
 TensorRef deviation(const Tensor& t, IntSpan dims, double correction, bool keepdim) {
@@ -71,20 +71,21 @@ TensorRef deviation(const Tensor& t, IntSpan dims, double correction, bool keepd
     GradScope off(false);
     out = cast(*square_root(Moments(t, r, keepdim, correction, "std").variance), real_of(t.dtype));
   }
-  return record("StdBackward0", out, {&t}, {save_in(t, 0), save_out(out)}, [r, correction](Vjp& v) {
-    v.set(0, variance_vjp(*root_vjp(*v.grad(), *v.saved(1)), *v.saved(0), r, correction));
-  });
+  return record("StdBackward0", out, {&t}, {save_in(t, 0), save_out(out)}, by_rows([r, correction](Vjp& v) {
+                  v.set(0, variance_vjp(v, *root_vjp(*v.grad(), *v.saved(1)), *v.saved(0), r, correction));
+                }));
 }
 
 using Pair = std::array<TensorRef, 2>;
 
 /// What reaches the input from a mean and from a variance, either of which may be absent.
-TensorRef moments_vjp(const TensorRef& g_variance, const TensorRef& g_mean, const Tensor& x, const Reduced& r,
+TensorRef moments_vjp(Vjp& v, const TensorRef& g_variance, const TensorRef& g_mean, const Tensor& x, const Reduced& r,
                       double correction) {
   TensorRef out;
-  if (g_variance) out = variance_vjp(*g_variance, x, r, correction);
+  if (g_variance) out = variance_vjp(v, *g_variance, x, r, correction);
   if (g_mean) {
-    TensorRef part = expand(*div(restored(*g_mean, r.kept_sizes), Scalar(double(r.count))), x.sizes());
+    TensorRef part = div(restored(*g_mean, v.shape(r.kept_sizes)), Scalar(double(r.count)));
+    part = expand(*part, v.shape(x.sizes()));
     out = out ? add(*out, *part) : part;
   }
   return out;
@@ -96,8 +97,9 @@ Pair variance_and_mean(const Tensor& t, IntSpan dims, double correction, bool ke
   Pair out{cast(*m.variance, real_of(t.dtype)), cast(*m.mean, t.dtype)};
   const Tensor* inputs[] = {&t};
   Save saves[] = {save_in(t, 0)};
-  record_many("VarMeanBackward0", out, inputs, saves,
-              [r, correction](Vjp& v) { v.set(0, moments_vjp(v.grad(0), v.grad(1), *v.saved(0), r, correction)); });
+  record_many("VarMeanBackward0", out, inputs, saves, by_rows([r, correction](Vjp& v) {
+                v.set(0, moments_vjp(v, v.grad(0), v.grad(1), *v.saved(0), r, correction));
+              }));
   return out;
 }
 
@@ -111,10 +113,10 @@ Pair deviation_and_mean(const Tensor& t, IntSpan dims, double correction, bool k
   }
   const Tensor* inputs[] = {&t};
   Save saves[] = {save_in(t, 0), save_out(out[0], 0)};
-  record_many("StdMeanBackward0", out, inputs, saves, [r, correction](Vjp& v) {
-    TensorRef g = v.grad(0) ? root_vjp(*v.grad(0), *v.saved(1)) : nullptr;
-    v.set(0, moments_vjp(g, v.grad(1), *v.saved(0), r, correction));
-  });
+  record_many("StdMeanBackward0", out, inputs, saves, by_rows([r, correction](Vjp& v) {
+                TensorRef g = v.grad(0) ? root_vjp(*v.grad(0), *v.saved(1)) : nullptr;
+                v.set(0, moments_vjp(v, g, v.grad(1), *v.saved(0), r, correction));
+              }));
   return out;
 }
 

@@ -64,8 +64,9 @@ TensorRef running_sum(const Tensor& t, int dim, bool reverse) {
     scan_lines<T>(t, *out, dim, reverse,
                   [](auto in, auto to, std::int64_t n, std::int64_t count) { cumsum_lines<T>(in, to, n, count); });
   });
-  return record("CumsumBackward0", std::move(out), {&t}, {},
-                [dim, reverse](Vjp& v) { v.set(0, running_sum(*v.grad(), dim, !reverse)); });
+  return record("CumsumBackward0", std::move(out), {&t}, {}, by_rows([dim, reverse, one = t.ndim == 0](Vjp& v) {
+                  v.set(0, one ? v.grad() : running_sum(*v.grad(), v.dim(dim), !reverse));
+                }));
 }
 
 constexpr auto differentiable = []<class T>() { return is_differentiable(dtype_of<T>); };
@@ -137,8 +138,9 @@ Pair running_extreme(const char* node, const Tensor& t, std::int64_t dim_, bool 
   });
   const Tensor* inputs[] = {&t};
   Save saves[] = {save_other(out[1])};
-  record_many(node, out, inputs, saves,
-              [dim, from = Dims(t.sizes())](Vjp& v) { v.set(0, scatter_along(*v.grad(), from, dim, *v.saved(0))); });
+  record_many(node, out, inputs, saves, by_rows([dim, from = Dims(t.sizes())](Vjp& v) {
+                v.set(0, scatter_along(v, *v.grad(), from, dim, *v.saved(0)));
+              }));
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "operators/along.h"
 #include "operators/operators.h"
 #include "operators/partial.h"
 #include "operators/places.h"
@@ -124,10 +125,9 @@ TensorRef gather(const Tensor& t, std::int64_t dim_, const Tensor& index_) {
   if (out->numel && !gather_lines(lines_of(t, *index, Values(*out), dim), t.item_size()))
     check_places(*index, dim, size_along(t, dim));
   if (!is_differentiable(t.dtype)) return out;
-  return record("GatherBackward0", out, {&t}, {save_other(index_)}, [sizes = Dims(t.sizes()), dim](Vjp& v) {
-    TensorRef index = v.saved(0);
-    v.set(0, scatter_add(*zeros(sizes, v.grad()->dtype), dim, *index, *v.grad()));
-  });
+  return record("GatherBackward0", out, {&t}, {save_other(index_)}, by_rows([sizes = Dims(t.sizes()), dim](Vjp& v) {
+                  v.set(0, scatter_along(v, *v.grad(), sizes, dim, *v.saved(0)));
+                }));
 }
 
 namespace {

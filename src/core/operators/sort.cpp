@@ -42,9 +42,9 @@ struct Found {
     }
     const Tensor* inputs[] = {&t};
     Save saves[] = {save_other(parts[1])};
-    record_many(node, parts, inputs, saves, [dim, keepdim, from = Dims(t.sizes())](Vjp& v) {
-      v.set(0, choice_vjp(*v.grad(0), from, dim, *v.saved(0), keepdim));
-    });
+    record_many(node, parts, inputs, saves, by_rows([dim, keepdim, from = Dims(t.sizes())](Vjp& v) {
+                  v.set(0, choice_vjp(v, *v.grad(0), from, dim, *v.saved(0), keepdim));
+                }));
     return parts;
   }
 };
@@ -129,7 +129,7 @@ TensorRef over_all(const char* node, const Tensor& t, Pair (*over_dim)(const Ten
     out = t.numel ? over_dim(*reshape(t, Dims{-1}), 0, false)[0] : full({}, Scalar(std::nan("")), t.dtype);
   }
   return record(node, out, {&t}, {save_in(t, 0), save_out(out)}, [r = Reduced(t, {})](Vjp& v) {
-    v.set(0, evenly_shared(*v.grad(), *v.saved(0), *v.saved(1), r, true));
+    v.set(0, evenly_shared(v, *v.grad(), *v.saved(0), *v.saved(1), r, true));
   });
 }
 

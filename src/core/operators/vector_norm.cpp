@@ -28,7 +28,6 @@ TensorRef unless_zero(const TensorRef& t, const TensorRef& value) {
 /// The gradient of the p-norm y of x; 0 where y is 0 (a subgradient), so that what is multiplied never is infinite
 /// there.
 TensorRef norm_vjp(const TensorRef& g, const TensorRef& x, const TensorRef& y, double p, const Reduced& r) {
-  if (p == 0) return zeros_like(*x);
   if (p == 1) return mul(sign(x), g);
   if (p == 2) return mul(g, unless_zero(y, div(x, y)));
   if (std::isinf(p)) {
@@ -90,9 +89,12 @@ TensorRef vector_norm(const Tensor& t, double p, IntSpan dims, bool keepdim, std
     GradScope off(false);
     y = cast(*norm_numbers(is_complex(x->dtype) ? *absolute(x) : *x, p, r, keepdim), real_of(x->dtype));
   }
-  return record("LinalgVectorNormBackward0", y, {x.get()}, {save_in(*x, 0), save_out(y)}, [p, r](Vjp& v) {
-    v.set(0, norm_vjp(restored(*v.grad(), r.kept_sizes), v.saved(0), restored(*v.saved(1), r.kept_sizes), p, r));
+  auto derivative = by_rows([p, r](Vjp& v) {
+    TensorRef x = v.saved(0), y = restored(*v.saved(1), r.kept_sizes);
+    if (p == 0) return v.set(0, zeros(v.shape(x->sizes()), x->dtype));
+    v.set(0, norm_vjp(restored(*v.grad(), v.shape(r.kept_sizes)), x, y, p, r));
   });
+  return record("LinalgVectorNormBackward0", y, {x.get()}, {save_in(*x, 0), save_out(y)}, derivative);
 }
 
 namespace {
