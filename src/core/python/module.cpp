@@ -16,6 +16,8 @@
 namespace nb = nanobind;
 
 namespace rushlight::python {
+
+void free_kept_nodes();  // object.cpp
 namespace {
 
 /// rushlight's module gets functions, Tensor gets methods and in-place methods, _nn gets the functions of nn.
@@ -139,7 +141,13 @@ NB_MODULE(_C, m) {
   m.def(
       "reset_peak_memory_stats", [] { memory_stats().peak = memory_stats().allocated; },
       "Sets the peak to what is allocated now.");
-  m.def("empty_cache", &empty_cache, "Gives cached blocks back to the system.");
+  m.def(
+      "empty_cache",
+      [] {
+        free_kept_nodes();
+        empty_cache();
+      },
+      "Gives cached blocks back to the system.");
   m.def("set_cache_limit", &set_cache_limit, nb::arg("bytes"), "Bounds the bytes that are kept for reuse.");
   m.def("_deferral_stats", &deferral, "Pointwise results left pending, and passes over memory that computed some.");
   m.def("_set_deferral", &limit_deferral, nb::arg("on"), nb::arg("elements") = DeferralLimits().elements,

@@ -70,6 +70,15 @@ std::vector<PyObject*> free_tensors;
 constexpr std::size_t node_step = 32;
 constexpr std::size_t node_classes = 24;
 std::vector<PyObject*> free_nodes[node_classes];
+std::size_t free_node_bytes = 0;
+
+/// A large graph is followed by another one: its nodes are kept up to a part of what the cache of memory may hold. They
+/// come without the page faults and the runs of the garbage collector that fresh objects bring.
+bool keeps_node(std::size_t size_class) {
+  if (size_class >= node_classes || sanitized) return false;
+  return free_nodes[size_class].size() < keep ||
+         std::int64_t(free_node_bytes + size_class * node_step) <= memory_stats().limit / 64;
+}
 }  // namespace
 
 Tensor* tensor_allocate() {
@@ -113,6 +122,7 @@ void* allocate_node(PyTypeObject* type, std::size_t bytes) {
   if (c < node_classes && !free_nodes[c].empty()) {
     PyObject* memory = free_nodes[c].back();
     free_nodes[c].pop_back();
+    free_node_bytes -= c * node_step;
     Py_INCREF(type);
     Py_SET_TYPE(memory, type);
     Py_SET_REFCNT(memory, 1);
@@ -135,11 +145,21 @@ void node_dealloc(PyObject* self) {
   if (node->dict) Py_CLEAR(reinterpret_cast<PyObject*&>(node->dict));
   PyTypeObject* type = Py_TYPE(self);
   std::size_t c = node_class(std::size_t(node->item_count));
-  if (c < node_classes && free_nodes[c].size() < keep)
+  if (keeps_node(c)) {
     free_nodes[c].push_back(self);
-  else
+    free_node_bytes += c * node_step;
+  } else {
     type->tp_free(self);
+  }
   Py_DECREF(type);
+}
+
+void free_kept_nodes() {
+  for (auto& list : free_nodes) {
+    for (PyObject* memory : list) PyObject_GC_Del(memory);
+    list = {};
+  }
+  free_node_bytes = 0;
 }
 
 }  // namespace python
