@@ -480,3 +480,109 @@ def test_tangents_of_linearize_have_the_dtypes_of_the_primals():
         _, push = t.func.linearize(lambda x: x.sin(), t.ones(2))
         with pytest.raises(RuntimeError, match="doesn't match the dtype"):
             push(t.ones(2, dtype=t.float64))
+
+
+# ---- Functions inside of several transforms
+
+
+def cube(t: Any, calls: list[str]) -> Any:
+    """x ** 3 with a generated batching rule and a derivative for both modes."""
+
+    class Cube(t.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x**3, (x > 0).long()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+            ctx.mark_non_differentiable(output[1])
+
+        @staticmethod
+        def backward(ctx, gradient, _):
+            calls.append("backward")
+            (x,) = ctx.saved_tensors
+            return gradient * 3 * x**2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            calls.append("jvp")
+            (x,) = ctx.saved_tensors
+            return tangent * 3 * x**2, None
+
+    return lambda x: Cube.apply(x)[0]
+
+
+TRANSFORMED = {
+    "vmap of grad": lambda t, f, x: t.func.vmap(t.func.grad(f))(x),
+    "jacrev": lambda t, f, x: t.func.jacrev(f)(x),
+    "jacfwd": lambda t, f, x: t.func.jacfwd(f)(x),
+    "hessian": lambda t, f, x: t.func.hessian(lambda x: f(x).sum())(x),
+    "vmap of vmap": lambda t, f, x: t.func.vmap(t.func.vmap(f))(t.stack([x, 2 * x])),
+    "vmap of jvp": lambda t, f, x: t.func.vmap(lambda x: t.func.jvp(f, (x,), (t.ones(()),))[1])(x),
+    "jvp of vmap": lambda t, f, x: t.func.jvp(t.func.vmap(f), (x,), (x.cos(),))[1],
+    "jacfwd of jacrev": lambda t, f, x: t.func.jacfwd(t.func.jacrev(f))(x),
+    "jacrev of jacrev": lambda t, f, x: t.func.jacrev(t.func.jacrev(f))(x),
+    "grad of vmap": lambda t, f, x: t.func.grad(lambda x: t.func.vmap(f)(x).sum())(x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_a_function_with_a_generated_rule_inside_of(name):
+    results, calls = [], [[], []]
+    for t, made in zip((rushlight, torch), calls, strict=True):
+        result = TRANSFORMED[name](t, cube(t, made), t.tensor([1.0, -2.0, 3.0]))
+        results.append(result.detach().numpy())
+    np.testing.assert_allclose(*results, rtol=1e-6)
+    assert set(calls[0]) == set(calls[1])
+
+
+def test_jacrev_needs_no_batching_rule_of_a_function():
+    for t in (rushlight, torch):
+
+        class Scaled(t.autograd.Function):
+            @staticmethod
+            def forward(x):
+                return x.exp() * x
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                ctx.save_for_backward(*inputs)
+
+            @staticmethod
+            def backward(ctx, gradient):
+                (x,) = ctx.saved_tensors
+                return gradient * (x.exp() + x.exp() * x)
+
+        x = t.tensor([1.0, 2.0])
+        jacobian = t.func.jacrev(Scaled.apply)(x)
+        np.testing.assert_allclose(jacobian.numpy(), np.diag((x.exp() * (1 + x)).numpy()), rtol=1e-6)
+        with pytest.raises(RuntimeError, match="does not have vmap support"):
+            t.func.vmap(Scaled.apply)(x)
+
+
+def test_functional_is_refused_inside_of_a_transform_that_would_take_its_result_for_a_constant():
+    for t in (rushlight, torch):
+        with pytest.raises(RuntimeError, match="inside of a function being transformed"):
+            t.func.grad(lambda x, t=t: t.autograd.functional.jacobian(lambda y: y**2 * x, t.ones(2)).sum())(
+                t.tensor(2.0)
+            )
+
+
+def test_what_is_returned_beside_a_vjp_are_tensors():
+    for t in (rushlight, torch):
+        with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+            t.func.vjp(lambda x: (x, 3), t.ones(2), has_aux=True)
+
+
+def test_a_checkpoint_carries_tangents():
+    for t in (rushlight, torch):
+        forward_ad = t.autograd.forward_ad
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(t.ones(2), t.ones(2))
+            out = t.utils.checkpoint.checkpoint(lambda x: x.sin().exp(), dual, use_reentrant=False)
+            tangent = forward_ad.unpack_dual(out).tangent
+        np.testing.assert_allclose(tangent.numpy(), np.cos(np.ones(2)) * np.exp(np.sin(np.ones(2))), rtol=1e-6)

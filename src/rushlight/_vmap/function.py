@@ -12,6 +12,7 @@ from rushlight import _C, Tensor
 from ..utils import _pytree as pytree
 from .levels import open_levels, reopened
 from .shape import padded
+from .table import BatchingError
 
 __all__ = ["VmapInfo", "apply", "leading"]
 
@@ -41,8 +42,8 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     own = cls.vmap is not Function.vmap
     if cls.generate_vmap_rule and own:
         raise RuntimeError(
-            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overriden vmap "
-            "staticmethod. Please set generate_vmap_rule=False or delete the overriden vmap staticmethod to avoid "
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+            "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
             "ambiguity."
         )
     if own:
@@ -52,7 +53,7 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     if ours:
         core_dims = getattr(cls, "core_dims", None)
         return _looped(cls, args, level) if core_dims is None else leading(cls.apply, core_dims, args, level)
-    raise RuntimeError(
+    raise BatchingError(
         f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
         "vmap staticmethod or set generate_vmap_rule=True."
     )
@@ -179,6 +180,12 @@ class _Call:
         value: Tensor = _C._unbatch(_C._spread(t, self.numbers, self.sizes))[0]
         return value
 
+    def numbers_of(self, t: Tensor, levels: tuple[int, ...]) -> Tensor:
+        """The numbers of a tensor that has these levels."""
+        sizes = dict(zip(self.numbers, self.sizes, strict=True))
+        value: Tensor = _C._unbatch(_C._spread(t, levels, tuple([sizes[n] for n in levels])))[0]
+        return value
+
     def filled(self, values: Any) -> tuple[Any, ...]:
         """The arguments with these numbers."""
         given = iter(values)
@@ -216,6 +223,9 @@ def _node_class() -> Any:
             ctx.levels = [_C._unbatch(t)[1] for t in leaves]
             ctx.saved_levels = [None if t is None else _C._unbatch(t)[1] for t in own.saved_tensors]
             ctx.save_for_backward(*[None if t is None else _C._unbatch(t)[0] for t in own.saved_tensors])
+            if _C._tangent_levels():  # jvp runs as soon as this is done
+                ctx.for_tangents = own.saved_for_forward or own.saved_tensors
+                ctx.tensors_at = [i for i, t in enumerate(pytree.tree_leaves(output)) if isinstance(t, Tensor)]
             own.saved_tensors = own.saved_for_forward = ()
             ctx.set_materialize_grads(own._materialize)
             ctx.mark_non_differentiable(*[_C._unbatch(t)[0] for t in own._non_differentiable])
@@ -237,5 +247,22 @@ def _node_class() -> Any:
                     None,
                     *[None if g is None else call.spread(g) for a, g in pairs if isinstance(a, Tensor)],
                 )
+
+        @staticmethod
+        def jvp(ctx: Any, _: Any, *tangents: Any) -> Any:
+            own, call, given = ctx.own, ctx.call, iter(tangents)
+            own.saved_tensors = ctx.for_tangents
+            moves = [next(given) if isinstance(a, Tensor) else None for a in call.args]
+            results = call.cls.jvp(own, *[None if t is None else _C._rebatch(t, call.numbers) for t in moves])
+            own.saved_tensors = ()
+            results = results if isinstance(results, tuple) else (results,)
+            if len(results) <= ctx.tensors_at[-1]:
+                raise RuntimeError(
+                    f"Function's jvp returned an invalid number of forward gradients (expected at least "
+                    f"{ctx.tensors_at[-1] + 1} but got {len(results)})"
+                )
+            pushed = [results[i] for i in ctx.tensors_at]
+            numbers = [None if t is None else call.numbers_of(t, n) for t, n in zip(pushed, ctx.levels, strict=True)]
+            return tuple(numbers) if len(numbers) != 1 else numbers[0]
 
     return Generated

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight._C import _run_backward
 
 from .grad_mode import enable_grad, set_grad_enabled
@@ -63,7 +63,7 @@ def jacobian(
             'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
         )
     _check_options(create_graph, strict, vectorize, strategy)
-    is_inputs_tuple, primals = _as_tuple(inputs, "inputs", "jacobian")
+    is_inputs_tuple, primals = _as_primals(inputs, "jacobian", create_graph)
     if strategy == "forward-mode":
         is_outputs_tuple, blocks = _columns(func, primals, "jacobian")
     elif vectorize:
@@ -95,7 +95,7 @@ def hessian(
 
     ``H[k, l] = d^2 out / d inp[k] d inp[l]``.
     """
-    is_inputs_tuple, primals = _as_tuple(inputs, "inputs", "hessian")
+    is_inputs_tuple, primals = _as_primals(inputs, "hessian", create_graph)
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
     _check_options(create_graph, strict, vectorize, outer_jacobian_strategy)
@@ -137,7 +137,7 @@ def vjp(
     ``conj(v)^T J``, conjugated: the gradient of ``<v, func(inputs)>``.
     """
     with enable_grad():
-        is_inputs_tuple, primals = _as_tuple(inputs, "inputs", "vjp")
+        is_inputs_tuple, primals = _as_primals(inputs, "vjp", create_graph)
         primals = _as_leaves(primals, create_graph)
         is_outputs_tuple, outputs = _as_tuple(func(*primals), _OUTPUTS, "vjp")
         if strict:
@@ -165,7 +165,7 @@ def jvp(
     (J. Townsend, "A new trick for calculating Jacobian vector products", 2017).
     """
     with enable_grad():
-        is_inputs_tuple, primals = _as_tuple(inputs, "inputs", "jvp")
+        is_inputs_tuple, primals = _as_primals(inputs, "jvp", create_graph)
         primals = _as_leaves(primals, create_graph)
         tangents = _vector(v, primals, is_inputs_tuple, "jvp", "the input to the user-provided function is")
         is_outputs_tuple, outputs = _as_tuple(func(*primals), _OUTPUTS, "jvp")
@@ -194,7 +194,7 @@ def vhp(
     may be omitted for an input of one element. The product, ``v^T H``, has the shapes and dtypes of the inputs.
     """
     with enable_grad():
-        is_tuple, primals = _as_tuple(inputs, "inputs", "vhp")
+        is_tuple, primals = _as_primals(inputs, "vhp", create_graph)
         primals = _as_leaves(primals, create_graph)
         tangents = _vector(v, primals, is_tuple, "vhp", "the input to the user-provided function is")
         outputs, gradient = _value_and_gradient(func, primals, strict, "vhp")
@@ -217,7 +217,7 @@ def hvp(
     :func:`jvp` of the gradient, with one more backward pass.
     """
     with enable_grad():
-        is_tuple, primals = _as_tuple(inputs, "inputs", "hvp")
+        is_tuple, primals = _as_primals(inputs, "hvp", create_graph)
         primals = _as_leaves(primals, create_graph)
         tangents = _vector(v, primals, is_tuple, "hvp", "the input to the user-provided function is")
         outputs, gradient = _value_and_gradient(func, primals, strict, "hvp")
@@ -352,6 +352,20 @@ def _as_tuple(value: Any, what: str, caller: str) -> tuple[bool, Tensors]:
                 f"{type(t)}."
             )
     return is_tuple, tensors
+
+
+def _as_primals(inputs: Any, caller: str, create_graph: bool) -> tuple[bool, Tensors]:
+    """The inputs; refused inside of a function that a transform of ``func`` differentiates by them.
+
+    Without a graph of the derivatives it would take them for constants.
+    """
+    if _C._transform_depth() and not create_graph:
+        raise RuntimeError(
+            f"You are attempting to call Tensor.requires_grad_() (by torch.autograd.functional.{caller}) inside of a "
+            "function being transformed by a functorch transform. This is unsupported, please attempt to use the "
+            "functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) inside, or give create_graph=True."
+        )
+    return _as_tuple(inputs, "inputs", caller)
 
 
 def _unwrap(values: Sequence[Any], is_tuple: bool) -> Any:

@@ -72,10 +72,14 @@ def _value_and_aux(result: Any, has_aux: bool) -> tuple[Any, Any]:
         return result, None
     if not (isinstance(result, tuple) and len(result) == 2):
         raise RuntimeError(f"grad_and_value(f)(*args): {_AUX}")
-    for leaf in pytree.tree_leaves(result[1]):
+    _only_tensors_beside(result[1])
+    return result
+
+
+def _only_tensors_beside(aux: Any) -> None:
+    for leaf in pytree.tree_leaves(aux):
         if not isinstance(leaf, Tensor):
             raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
-    return result
 
 
 def _scalar(value: Any) -> Tensor:
@@ -138,6 +142,7 @@ class Product:
             if not (isinstance(result, tuple) and len(result) == 2):
                 raise RuntimeError(f"vjp(f, *primals): {_AUX}")
             result, aux = result
+            _only_tensors_beside(aux)
         return *pytree.tree_flatten(result), aux
 
     def __call__(self, cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import rushlight
@@ -65,7 +65,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
     return _stacked(parameters), _stacked(buffers)
 
 
-def _stacked(states: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+def _stacked(states: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """Leaves of their own, which require grad where the tensors do."""
     stacked = {}
     for name, first in states[0].items():
