@@ -268,3 +268,28 @@ result = [resident() - before[0], allocated() - before[1]]
     grown, tensors = measure(code)
     assert tensors == 0
     assert grown <= 4 * SLACK  # of 120 MB each
+
+
+@pytest.mark.parametrize("limit, kept", [(1 << 32, True), (0, False)])
+def test_nodes_of_a_large_graph_serve_the_next_one(limit, kept):
+    """They need no fresh objects then, so that they cause no run of the garbage collector; empty_cache frees them."""
+    code = f"""
+torch.set_cache_limit({limit})
+runs = []
+gc.callbacks.append(lambda phase, info: runs.append(phase))
+
+def collections_of_a_graph():
+    runs.clear()
+    z = torch.ones(1, requires_grad=True)
+    for _ in range(20_000):
+        z = z + 1.0
+    z.backward()
+    return len(runs)
+
+result = [collections_of_a_graph(), collections_of_a_graph()]
+torch.empty_cache()
+result.append(collections_of_a_graph())
+"""
+    first, second, third = measure(code)
+    assert first > 10 and third > 10
+    assert (second == 0) == kept

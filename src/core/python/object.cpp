@@ -77,7 +77,7 @@ std::size_t free_node_bytes = 0;
 bool keeps_node(std::size_t size_class) {
   if (size_class >= node_classes || sanitized) return false;
   return free_nodes[size_class].size() < keep ||
-         std::int64_t(free_node_bytes + size_class * node_step) <= memory_stats().limit / 64;
+         std::int64_t(free_node_bytes + size_class * node_step) <= memory_stats().limit / 32;
 }
 }  // namespace
 
