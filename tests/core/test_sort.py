@@ -228,7 +228,15 @@ def _orders(n: int) -> list[np.ndarray]:
     generator = np.random.default_rng(n)
     rising = np.arange(n)
     halves = np.concatenate([rising[::2], rising[1::2][::-1]])
-    return [rising, rising[::-1], halves, rising * 0, rising % 3, generator.permutation(n), generator.integers(0, 9, n)]
+    return [
+        rising,
+        rising[::-1].copy(),
+        halves,
+        rising * 0,
+        rising % 3,
+        generator.permutation(n),
+        generator.integers(0, 9, n),
+    ]
 
 
 @pytest.mark.parametrize("name", ["float32", "float64", "float16", "uint8", "int64"])
