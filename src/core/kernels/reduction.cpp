@@ -216,8 +216,8 @@ void reduce(const Fold& f, const Tensor& t, std::uint64_t reduced, std::byte* ou
 
 namespace {
 Split split_made(const Fold& f, IntSpan sizes, std::int64_t item, std::uint64_t reduced) {
-  std::int64_t state = item_size(f.state);
-  return Split(sizes, contiguous_strides(sizes), item, reduced, &state, 1);
+  std::int64_t states[2] = {item_size(f.state), item_size(f.state)};
+  return Split(sizes, contiguous_strides(sizes), item, reduced, states, 1);
 }
 }  // namespace
 
