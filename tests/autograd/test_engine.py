@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import rushlight as torch
+from rushlight import _C
 from rushlight.autograd import Function, backward, grad
 from sample_functions import carried, in_threads, scalar
 
@@ -358,3 +359,22 @@ def test_error_of_the_engine_leaves_it_clean():
 
 def test_backward_of_nothing_is_nothing():
     assert backward(()) is None
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("product", ["linear", "matmul"])
+def test_gradients_that_nobody_wants_are_not_computed(product, create_graph):
+    weight = torch.ones(1000, 1000, requires_grad=True)
+    x = torch.ones(1, 1000, requires_grad=True)
+    out = torch.nn.functional.linear(x, weight) if product == "linear" else x @ weight
+    seed = torch.ones_like(out)
+    _C.reset_peak_memory_stats()
+    before = _C.memory_stats()["allocated_bytes"]
+    (g,) = torch.autograd.grad(out, x, seed, create_graph=create_graph, retain_graph=True)
+    assert _C.memory_stats()["peak_bytes"] - before < 1_000_000
+    assert torch.equal(g, torch.full((1, 1000), 1000.0))
+    if create_graph:
+        (h,) = torch.autograd.grad(g.sum(), weight)
+        assert torch.equal(h, torch.ones_like(weight))
+    first, second = torch.autograd.grad(out, (weight, x), seed)
+    assert torch.equal(first, torch.ones_like(weight)) and torch.equal(second, g)

@@ -274,11 +274,13 @@ class Run {
     bool runs = task.needed && (!leaf || options_.accumulate || options_.inputs.empty());
     Kept kept;
     try {
-      Node* outer = std::exchange(running_node, node);
       struct Restore {
-        Node* outer;
-        ~Restore() { running_node = outer; }
-      } restore{outer};
+        Node* node = running_node;
+        Unwanted edges = unwanted;
+        ~Restore() { running_node = node, unwanted = edges; }
+      } restore;
+      running_node = node;
+      unwanted = has_inputs() ? Unwanted{node, unwanted_edges(node)} : Unwanted{};
       before(task, leaf);
       if (task.catches) {
         catch_gradients(task);
@@ -300,7 +302,7 @@ class Run {
           apply(node, task.grads, results);
         if (hooked) {
           for (int i = 0; i < node->n_edges; ++i)
-            if (results[i] && node->needs(i)) results[i] = suited(std::move(results[i]), node->edges[i]);
+            if (results[i] && node->edges[i].node) results[i] = suited(std::move(results[i]), node->edges[i]);
           own(results, node->n_edges);
           own(kept.data(), node->n_outputs);
           node->extra->post_hooks.each(
@@ -323,6 +325,14 @@ class Run {
       if (Node* next = node->edges[i].node)
         if (find(next)->needed) return true;
     return false;
+  }
+
+  /// Of a run with given inputs.
+  std::uint64_t unwanted_edges(Node* node) {
+    std::uint64_t mask = 0;
+    for (int i = 0; i < node->n_edges && i < 64; ++i)
+      if (Node* next = node->edges[i].node; next && !find(next)->needed) mask |= std::uint64_t(1) << i;
+    return mask;
   }
 
   void before(Task& task, bool leaf) {

@@ -10,6 +10,7 @@
 namespace rushlight {
 
 thread_local Modes modes;
+thread_local Unwanted unwanted;
 thread_local bool saved_hooks_active = false;
 Diagnosis diagnosis;
 

@@ -80,6 +80,14 @@ struct NodeExtra {
   }
 };
 
+/// Edges (a bit each) of the node that runs on this thread behind which nobody wants a gradient.
+struct Unwanted {
+  const Node* node = nullptr;
+  std::uint64_t edges = 0;
+  bool has(const Node* of, int i) const { return node == of && i < 64 && ((edges >> i) & 1); }
+};
+extern thread_local Unwanted unwanted __attribute__((tls_model("initial-exec")));
+
 struct Node : Object {
   std::intptr_t item_count;  ///< the variable-size part's length, as Python keeps it
   void* dict;                ///< Python's attributes
@@ -103,7 +111,8 @@ struct Node : Object {
     return *extra;
   }
   const Edge& edge(int i) const { return edges[i]; }
-  bool needs(int i) const { return edges[i].node != nullptr; }
+  /// Is a gradient to be given along this edge?
+  bool needs(int i) const { return edges[i].node != nullptr && !unwanted.has(this, i); }
 };
 
 /// embedding: memory for a node of `bytes` bytes of the kind's class, count 1; header, dict and weakrefs ready.
