@@ -393,6 +393,7 @@ def test_every_function_of_tensors_offers_its_calls():
             function = getattr(module, name)
             if name[0] != "_" and inspect.isfunction(function) and function.__module__.startswith(module.__name__):
                 assert name in plain or type(function) is _C._OfferedFunction, name
+    assert type(torch._missing.lazy_module) is type(torch.save) is type(lambda: None)
 
 
 def test_a_foreign_index():
@@ -537,6 +538,17 @@ def test_a_mode_may_give_another_result():
     with pytest.raises(KeyError), Ones():
         raise KeyError
     assert torch.zeros(1).tolist() == [0]
+
+
+def test_a_mode_sees_functions_written_in_python_and_not_what_is_inside_of_them():
+    x = torch.ones(2, 3)
+    with Counting() as outer, Counting() as inner:
+        torch.nn.functional.cross_entropy(x, torch.zeros(2, dtype=torch.int64))
+        torch.einsum("ij,ij->i", x, x)
+        x + 1
+    assert inner.names == outer.names == ["zeros", "cross_entropy", "einsum", "add"]
+    torch.nn.functional.softmax(x, 1)
+    assert len(inner.names) == 4
 
 
 def test_a_mode_sees_which_types_take_over():

@@ -37,7 +37,9 @@ __all__ = [
 
 
 class TorchFunctionMode:
-    """A context in which this object is asked for every call of an operator: a subclass overrides ``__torch_function__``.
+    """A context in which this object is asked for every call of an operator or function of tensors.
+
+    A subclass overrides ``__torch_function__``.
 
     What it calls itself goes to the mode around it, or to the operator. It holds for the thread that enters it.
     """
@@ -49,7 +51,7 @@ class TorchFunctionMode:
         raise NotImplementedError(f"{type(self).__name__}.__torch_function__")
 
     def __enter__(self) -> Self:
-        _C._push_call_handler(self._called)
+        _C._push_call_handler(self._called, True)
         return self
 
     def __exit__(

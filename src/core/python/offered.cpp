@@ -4,7 +4,7 @@
 // by its name, and passes for a function. A call looks at the arguments' types, and is the function's then.
 #include <cstring>
 
-#include "python/operator.h"
+#include "python/watch.h"
 
 namespace rushlight::python {
 namespace {
@@ -23,8 +23,11 @@ bool is_offered(PyObject* o) { return Py_TYPE(o) == offered_type; }
 
 PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
   try {
+    if (function_handlers.load(std::memory_order_relaxed)) [[unlikely]]
+      if (PyObject* result = handle_function(self, args, PyVectorcall_NARGS(nargsf), names)) return result;
     if (PyObject* result = take_over(self, args, nargsf, names)) return result;
-  } catch (const PythonError&) {
+  } catch (...) {
+    set_error();
     return nullptr;
   }
   return PyObject_Vectorcall(function_in(self), args, nargsf, names);

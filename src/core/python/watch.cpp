@@ -8,8 +8,12 @@
 namespace rushlight::python {
 namespace {
 
-/// Callables that stand in for operators on this thread, the innermost last: handler(operator, args, kwargs).
-thread_local std::vector<PyObject*> handlers;
+/// A callable that stands in for operators: call(operator, args, kwargs).
+struct Handler {
+  PyObject* call;
+  bool functions;  ///< and for functions written in Python (offered.cpp)
+};
+thread_local std::vector<Handler> handlers;  ///< of this thread, the innermost last
 int watchers = 0;
 bool checks_forward = false;
 
@@ -48,7 +52,7 @@ void refuse_fault(PyObject* name, PyObject* const* args, Py_ssize_t n, bool chan
 /// The first handler steps aside while it runs: what it calls goes to the next.
 PyObject* handle(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   struct Aside {
-    PyObject* handler = handlers.back();
+    Handler handler = handlers.back();
     Aside() { handlers.pop_back(); }
     Aside(const Aside&) = delete;
     ~Aside() { handlers.push_back(handler); }
@@ -58,7 +62,7 @@ PyObject* handle(PyObject* op, PyObject* const* args, Py_ssize_t nargs, PyObject
   if (kwnames)
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k)
       checked(PyDict_SetItem(kwargs, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]));
-  return checked(PyObject_CallFunctionObjArgs(aside.handler, op, tuple.get(), kwargs.get(), nullptr));
+  return checked(PyObject_CallFunctionObjArgs(aside.handler.call, op, tuple.get(), kwargs.get(), nullptr));
 }
 
 /// `f` with its event and the check of its result. `changes`: it writes over its first argument.
@@ -267,11 +271,15 @@ void exchange_all(bool on) {
 
 // ---- handlers
 
-PyObject* push_handler(PyObject*, PyObject* handler) {
+PyObject* push_handler(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
+    PyObject* handler;
+    int functions = 0;
+    if (!PyArg_ParseTuple(args, "O|p", &handler, &functions)) return nullptr;
     check_type(PyCallable_Check(handler), "a handler of calls must be callable, but got ", Py_TYPE(handler)->tp_name);
     watch_calls(true);
-    handlers.push_back(Py_NewRef(handler));
+    handlers.push_back({Py_NewRef(handler), functions != 0});
+    function_handlers += functions;
     Py_RETURN_NONE;
   });
 }
@@ -279,7 +287,8 @@ PyObject* push_handler(PyObject*, PyObject* handler) {
 PyObject* pop_handler(PyObject*, PyObject*) {
   return guarded([&]() -> PyObject* {
     check(!handlers.empty(), "there is no handler of calls to remove");
-    Owned last(handlers.back());
+    Owned last(handlers.back().call);
+    function_handlers -= handlers.back().functions;
     handlers.pop_back();
     watch_calls(false);
     Py_RETURN_NONE;
@@ -287,15 +296,23 @@ PyObject* pop_handler(PyObject*, PyObject*) {
 }
 
 PyMethodDef methods[] = {
-    {"_push_call_handler", push_handler, METH_O,
+    {"_push_call_handler", push_handler, METH_VARARGS,
      "handler(operator, args, kwargs) stands in for operators that this thread calls, until it is popped; what it "
-     "calls "
-     "itself goes to the handler below, or to the operator."},
+     "calls itself goes to the handler below, or to the operator. _push_call_handler(handler, True): also for "
+     "functions "
+     "written in Python."},
     {"_pop_call_handler", pop_handler, METH_NOARGS, "Removes the handler that was pushed last."},
     {nullptr, nullptr, 0, nullptr},
 };
 
 }  // namespace
+
+std::atomic<int> function_handlers{0};
+
+PyObject* handle_function(PyObject* function, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+  if (handlers.empty() || !handlers.back().functions) return nullptr;
+  return handle(function, args, n, names);
+}
 
 void watch_calls(bool on) {
   if (on ? watchers == 0 : watchers == 1) exchange_all(on);

@@ -4,6 +4,8 @@
 // any thread, their function pointers are exchanged for ones that look for a watcher first.
 #pragma once
 
+#include <atomic>
+
 #include "python/operator.h"
 
 namespace rushlight::python {
@@ -12,6 +14,11 @@ namespace rushlight::python {
 void watch_calls(bool on);
 /// Anomaly mode with check_forward: refuse the first result that is not finite.
 void check_calls(bool on);
+
+/// How many handlers stand in for functions written in Python, on any thread.
+extern std::atomic<int> function_handlers;
+/// What the innermost handler of this thread makes of a function's call, or null where it is for operators alone.
+PyObject* handle_function(PyObject* function, PyObject* const* args, Py_ssize_t n, PyObject* names);
 
 // profile.cpp
 extern bool profiling;

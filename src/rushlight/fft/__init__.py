@@ -30,4 +30,4 @@ __all__ = [
     "rfftn",
 ]
 
-__getattr__, __dir__ = lazy_module(__name__, offers=("rushlight.",))
+__getattr__, __dir__ = lazy_module(__name__, offers=("rushlight.fft.",))

@@ -70,4 +70,4 @@ __all__ = [
     "vector_norm",
 ]
 
-__getattr__, __dir__ = lazy_module(__name__, offers=("rushlight.",))
+__getattr__, __dir__ = lazy_module(__name__, offers=("rushlight.linalg.",))

@@ -79,5 +79,5 @@ __getattr__, __dir__ = lazy_module(
         "gammainc": f"{_SCIPY}:igamma",
         "gammaincc": f"{_SCIPY}:igammac",
     },
-    offers=("rushlight.",),
+    offers=("rushlight.special", "rushlight.operators.pointwise_scipy"),
 )

@@ -221,4 +221,4 @@ __all__ = [
     *NAMES,
 ]
 
-__getattr__, __dir__ = lazy_module(__name__, names=NAMES, offers=("rushlight.",))
+__getattr__, __dir__ = lazy_module(__name__, names=NAMES, offers=("rushlight.nn.functional.",))
