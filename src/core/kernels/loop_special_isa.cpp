@@ -35,6 +35,12 @@ struct Erf {
     return error_function(a);
   }
 };
+struct Erfc {
+  template <class T>
+  static T f(T a) {
+    return complementary_error_function(a);
+  }
+};
 struct Erfinv {
   template <class T>
   static T f(T a) {
@@ -113,7 +119,7 @@ void everywhere(Adder add, const char* name) {
 void add_special_loops(Adder add) {
   unary_loops<Erf, RUSHLIGHT_FLOATS>(add, "erf");
   unary_loops<Erfinv, RUSHLIGHT_FLOATS>(add, "erfinv");
-  everywhere<&complementary_error_function>(add, "erfc");
+  unary_loops<Erfc, RUSHLIGHT_FLOATS>(add, "erfc");
   everywhere<&scaled_complementary_error_function>(add, "erfcx");
   everywhere<&log_normal_distribution>(add, "log_ndtr");
   unary_row_loops<Ndtri, RUSHLIGHT_FLOATS>(add, "ndtri");

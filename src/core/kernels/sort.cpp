@@ -101,32 +101,101 @@ void copy_with_places(Line<const T> in, std::int64_t n, Selected<T>* out) {
 
 namespace {
 
+/// The greatest, or the smallest, first. What only may hold is one comparison, also true of NaN.
+struct Largest {
+  template <class T>
+  static bool before(T a, T b) {
+    return descends(a, b);
+  }
+  template <class T>
+  static bool may_be_before(T a, T b) {
+    return !(a <= b);
+  }
+  template <class T>
+  static bool may_reach(T a, T limit) {
+    return !(a < limit);
+  }
+};
+struct Smallest {
+  template <class T>
+  static bool before(T a, T b) {
+    return ascends(a, b);
+  }
+  template <class T>
+  static bool may_be_before(T a, T b) {
+    return !(a >= b);
+  }
+  template <class T>
+  static bool may_reach(T a, T limit) {
+    return !(a > limit);
+  }
+};
+/// The order of elements, or of numbers, as the library's functions take it.
+template <class Order>
+struct InOrder {
+  template <class T>
+  bool operator()(const Selected<T>& a, const Selected<T>& b) const {
+    return Order::before(a.value, b.value);
+  }
+  template <class T>
+  bool operator()(T a, T b) const {
+    return Order::before(a, b);
+  }
+};
+
 /// The k elements that stand before all others: std::partial_sort without the copy of the line. It keeps the first k in
 /// a heap, the last of them on top, and exchanges that one for each element that stands before it; which blocks have
 /// such elements is seen without a branch per element.
-template <class T, class Before>
-void select_few(Line<const T> in, std::int64_t n, std::int64_t k, Selected<T>* heap, Before before) {
-  auto order = [before](const Selected<T>& a, const Selected<T>& b) { return before(a.value, b.value); };
-  copy_with_places(in, k, heap);
+template <class Order, class T>
+void select_few(const T* in, std::int64_t n, std::int64_t k, Selected<T>* heap) {
+  InOrder<Order> order;
+  copy_with_places(Line<const T>{in}, k, heap);
   std::make_heap(heap, heap + k, order);
   constexpr std::int64_t block = 32;
   for (std::int64_t first = k; first < n; first += block) {
     const std::int64_t last = std::min(n, first + block);
     const T top = heap[0].value;
     unsigned any = 0;
-    if (in.stride == 1)
-      for (std::int64_t i = first; i < last; ++i) any |= unsigned(before(in.data[i], top));
-    else
-      for (std::int64_t i = first; i < last; ++i) any |= unsigned(before(in[i], top));
+    for (std::int64_t i = first; i < last; ++i) any |= unsigned(Order::may_be_before(in[i], top));
     if (!any) [[likely]]
       continue;
     for (std::int64_t i = first; i < last; ++i) {
-      if (!before(in[i], heap[0].value)) continue;
+      if (!Order::before(in[i], heap[0].value)) continue;
       heap[k] = {in[i], i};  // takes the place of the top, as in the library's own loop
       std::pop_heap(heap, heap + k + 1, order);
     }
   }
   std::sort_heap(heap, heap + k, order);
+}
+
+/// The same where the k elements are told apart from each other and from the others; else false, for it is the heap
+/// that chooses among equal ones. The k-th of the best of `lanes` parts is a limit that few elements reach.
+template <class Order, class T>
+bool select_distinct(const T* in, std::int64_t n, std::int64_t k, Selected<T>* found) {
+  constexpr std::int64_t lanes = 64, block = 32, most = lanes;
+  T best[lanes];
+  std::copy_n(in, lanes, best);
+  for (std::int64_t i = lanes; i + lanes <= n; i += lanes)
+    for (std::int64_t l = 0; l < lanes; ++l) best[l] = Order::may_be_before(in[i + l], best[l]) ? in[i + l] : best[l];
+  std::nth_element(best, best + k - 1, best + lanes, InOrder<Order>());
+  const T limit = best[k - 1];
+  std::int64_t count = 0;
+  for (std::int64_t first = 0; first < n; first += block) {
+    const std::int64_t last = std::min(n, first + block);
+    unsigned any = 0;
+    for (std::int64_t i = first; i < last; ++i) any |= unsigned(Order::may_reach(in[i], limit));
+    if (!any) [[likely]]
+      continue;
+    for (std::int64_t i = first; i < last; ++i) {
+      if (Order::before(limit, in[i])) continue;
+      if (count == most) return false;
+      found[count++] = {in[i], i};
+    }
+  }
+  std::sort(found, found + count, InOrder<Order>());
+  for (std::int64_t i = 1; i < std::min(count, k + 1); ++i)
+    if (!Order::before(found[i - 1].value, found[i].value)) return false;
+  return true;
 }
 
 }  // namespace
@@ -137,18 +206,25 @@ void topk_line(Line<const T> in, std::int64_t n, std::int64_t k, bool largest, b
   if (k == 0) return;
   // PyTorch's choice: a heap for few of many, else a partition; which of equal elements are taken depends on it.
   const bool few = k * 64 <= n;
-  WorkArray<Selected<T>> queue(few ? k + 1 : n);
-  auto select = [&](auto before) {
-    if (few) return select_few(in, n, k, queue.data(), before);
-    auto order = [before](const Selected<T>& a, const Selected<T>& b) { return before(a.value, b.value); };
+  WorkArray<Selected<T>> queue(few ? std::max<std::int64_t>(k + 1, 64) : n);
+  WorkArray<T> side_by_side(few && in.stride != 1 ? n : 0);
+  const T* numbers = in.data;
+  if (few && in.stride != 1) {
+    for (std::int64_t i = 0; i < n; ++i) side_by_side[i] = in[i];
+    numbers = side_by_side.data();
+  }
+  auto select = [&]<class Order>(Order) {
+    if constexpr (std::is_arithmetic_v<T>)
+      if (few && k <= 16 && n <= 1 << 13 && select_distinct<Order>(numbers, n, k, queue.data())) return;
+    if (few) return select_few<Order>(numbers, n, k, queue.data());
     copy_with_places(in, n, queue.data());
-    std::nth_element(queue.data(), queue.data() + k - 1, queue.data() + n, order);
-    if (sorted) std::sort(queue.data(), queue.data() + k - 1, order);
+    std::nth_element(queue.data(), queue.data() + k - 1, queue.data() + n, InOrder<Order>());
+    if (sorted) std::sort(queue.data(), queue.data() + k - 1, InOrder<Order>());
   };
   if (largest)
-    select([](T a, T b) { return descends(a, b); });
+    select(Largest());
   else
-    select([](T a, T b) { return ascends(a, b); });
+    select(Smallest());
   for (std::int64_t i = 0; i < k; ++i) {
     values[i] = queue[i].value;
     indices[i] = queue[i].index;
