@@ -335,7 +335,7 @@ pointwise("expm1", loop=np.expm1, rule="float", derivative=lambda x, y: y + 1)
 pointwise("log", loop=np.log, rule="float", vjp=lambda g, x, y: g / x)
 pointwise("log2", loop=np.log2, rule="float", vjp=lambda g, x, y: g / (x * LN2))
 pointwise("log10", loop=np.log10, rule="float", vjp=lambda g, x, y: g / (x * LN10))
-pointwise("log1p", loop=np.log1p, rule="float", vjp=lambda g, x, y: g / (x + 1))
+pointwise("log1p", loop=np.log1p, rule="float", vjp=lambda g, x, y: g / (x + 1), node="Log1PBackward0")
 pointwise(
     "logaddexp",
     loop=np.logaddexp,
@@ -422,12 +422,14 @@ pointwise(
     lambda x: x * (math.pi / 180),
     rule="float",
     refuses={"c": "deg2rad is not supported for complex tensors."},
+    node="Deg2RadBackward0",
 )
 pointwise(
     "rad2deg",
     lambda x: x * (180 / math.pi),
     rule="float",
     refuses={"c": "rad2deg is not supported for complex tensors."},
+    node="Rad2DegBackward0",
 )
 pointwise(
     "sinc",

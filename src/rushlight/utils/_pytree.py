@@ -143,15 +143,15 @@ class TreeSpec:
     Args:
         type: a key of ``SUPPORTED_NODES``; None for a leaf.
         context: what the container's `flatten_fn` returned beside its children.
-        children: the structures of the children.
+        children_specs: the structures of the children.
     """
 
     __slots__ = ("_children", "_flat", "context", "num_children", "num_leaves", "num_nodes", "type")
 
-    def __init__(self, type: Any, context: Context, children: list[TreeSpec]) -> None:
+    def __init__(self, type: Any, context: Context, children_specs: list[TreeSpec]) -> None:
         self.type = type
         self.context = context
-        self._children = children
+        self._children = children = children_specs
         self.num_children = count = len(children)
         self._flat = type is not None and children.count(_LEAF) == count  # all children are leaves, as in most trees
         self.num_nodes: int = 1 + (count if self._flat else sum([child.num_nodes for child in children]))
@@ -160,6 +160,11 @@ class TreeSpec:
     def is_leaf(self) -> bool:
         """Return whether the whole tree is one leaf."""
         return self.type is None
+
+    @property
+    def children_specs(self) -> list[TreeSpec]:
+        """The structures of the children."""
+        return list(self._children)
 
     def children(self) -> list[TreeSpec]:
         """Return the structures of the children."""
