@@ -318,3 +318,12 @@ def test_bad_arguments():
     budget = memory_budget(10)
     with budget, pytest.raises(RuntimeError, match="cannot be entered again"), budget:
         raise AssertionError
+
+
+def test_per_sample_gradients_within_a_budget():
+    x = torch.linspace(-1, 1, COUNT).view(4, -1)
+    gradient = torch.func.vmap(torch.func.grad(lambda x: chain(x, 30).sum()))
+    expected = gradient(x)
+    with memory_budget(50_000) as budget:
+        assert torch.equal(gradient(x), expected)
+    assert budget.moved_bytes > 0

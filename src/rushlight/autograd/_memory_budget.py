@@ -160,6 +160,7 @@ class MemoryBudget:
             and result.requires_grad
             and result.nbytes >= _SMALL
             and "out" not in kwargs
+            and not _C._highest_level(result)  # what vmap made has no recipe: it is moved, not recomputed
         ):
             self._note(op, args, kwargs, result)
         return result
