@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
 
 #include "kernels/nest.h"
 #include "kernels/pair.h"
 #include "kernels/parallel.h"
+#include "kernels/walk.h"
 
 namespace rushlight {
 namespace {
@@ -337,6 +340,55 @@ void run_kernel_flat(const Kernel& kernel, std::int64_t n, char* const* operands
   if (divided) fail("ZeroDivisionError");
 }
 
+namespace {
+
+/// A run over operands whose common runs are short: those that do not lie evenly are packed, block by block.
+class PackedRun {
+ public:
+  PackedRun(const Kernel& kernel, const Nest& nest, char* const* base, const std::int64_t* item)
+      : kernel_(kernel), base_(base), item_(item), count_(nest.n_operands) {
+    for (int k = 0; k < count_; ++k) {
+      walks_[k] = Walk(nest, k);
+      packed_ += !walks_[k].is_even();
+    }
+  }
+
+  void run(std::int64_t begin, std::int64_t end) const {
+    auto room = std::make_unique_for_overwrite<std::byte[]>(std::size_t(packed_ * block * 16));
+    for (std::int64_t at = begin; at < end; at += block) run_block(at, std::min(block, end - at), room.get());
+  }
+
+ private:
+  static constexpr std::int64_t block = 1024;
+
+  void run_block(std::int64_t at, std::int64_t n, std::byte* room) const {
+    char* address[max_operands];
+    std::int64_t steps[max_operands];
+    for (int k = 0; k < count_; ++k) {
+      const Walk& walk = walks_[k];
+      steps[k] = walk.is_even() ? walk.step() : item_[k];
+      address[k] = base_[k] + at * walk.step();
+      if (walk.is_even()) continue;
+      address[k] = reinterpret_cast<char*>(room);
+      room += block * 16;
+      if (k < kernel_.n_inputs)
+        visit_width(item_[k], [&]<class T>() { walk.gather(base_[k], at, n, reinterpret_cast<T*>(address[k])); });
+    }
+    kernel_.run_line(address, steps, n, scratch());
+    for (int k = kernel_.n_inputs; k < count_; ++k)
+      if (!walks_[k].is_even())
+        visit_width(item_[k], [&]<class T>() { walks_[k].scatter(base_[k], at, n, reinterpret_cast<T*>(address[k])); });
+  }
+
+  const Kernel& kernel_;
+  char* const* base_;
+  const std::int64_t* item_;
+  int count_, packed_ = 0;
+  Walk walks_[max_operands];
+};
+
+}  // namespace
+
 void run_kernel(const Kernel& kernel, IntSpan shape, const RunOperand* operands, int n) {
   const std::int64_t* strides[max_operands];
   std::int64_t item[max_operands];
@@ -350,11 +402,17 @@ void run_kernel(const Kernel& kernel, IntSpan shape, const RunOperand* operands,
   if (nest.numel == 0) return;
   if (nest.ndim <= 1) return run_kernel_flat(kernel, nest.numel, base, nest.steps[0]);
   bool divided = false;
+  std::optional<PackedRun> packed;
+  if (nest.sizes[0] < short_run && nest.numel >= 8 * short_run) packed.emplace(kernel, nest, base, item);
   parallel_for(nest.numel, pointwise_grain, [&](std::int64_t begin, std::int64_t end) {
-    std::byte* memory = scratch();
-    nest.run(base, begin, end, [&](char** p, std::int64_t count, const std::int64_t* steps) {
-      kernel.run_line(p, steps, count, memory);
-    });
+    if (packed) {
+      packed->run(begin, end);
+    } else {
+      std::byte* memory = scratch();
+      nest.run(base, begin, end, [&](char** p, std::int64_t count, const std::int64_t* steps) {
+        kernel.run_line(p, steps, count, memory);
+      });
+    }
     if (division_by_zero) {
       division_by_zero = false;
       divided = true;

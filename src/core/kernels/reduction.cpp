@@ -24,6 +24,7 @@ namespace {
 constexpr std::int64_t row_block = 128;     // rows joined into one partial row
 constexpr std::int64_t column_block = 512;  // columns that stay in the cache meanwhile
 constexpr std::int64_t chunk = 1 << 16;     // elements of a long fold that one thread takes at a time
+constexpr std::int64_t few = 16;            // elements of a line that are not worth a fold of their own
 constexpr std::int64_t grain = 1 << 15;     // elements below which one thread works alone
 
 void fill_states(char* states, const Fold& f, std::int64_t n) {
@@ -117,10 +118,12 @@ struct Split {
     std::int64_t all[3] = {item, items[0], items[1]};
     kept = Nest(kept_sizes, strides, all, 1 + others);
   }
-  /// True where the kept dimensions' innermost run is nearer in memory than what is folded: whole rows are joined then.
+  /// True where the kept dimensions' innermost run is nearer in memory than what is folded, or where little is folded:
+  /// whole rows are joined then.
   bool by_rows(std::int64_t out_item) const {
     return kept.ndim && kept.steps[0][1] == out_item && kept.sizes[0] >= 8 &&
-           std::abs(kept.steps[0][0]) < std::abs(gone.steps[0][0]);
+           (std::abs(kept.steps[0][0]) < std::abs(gone.steps[0][0]) ||
+            (gone.numel <= few && kept.sizes[0] >= column_block / 8));
   }
   /// Calls f(pointers, n) over the runs of kept indices in blocks of columns, in parallel.
   template <class F>

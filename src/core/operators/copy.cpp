@@ -7,6 +7,7 @@
 #include "kernels/loop.h"
 #include "kernels/nest.h"
 #include "kernels/parallel.h"
+#include "kernels/walk.h"
 #include "operators/layout.h"
 #include "operators/operators.h"
 #include "operators/registry.h"
@@ -56,6 +57,15 @@ void copy_numbers(Tensor& to, const Tensor& from) {
     visit_width(item[1], [&]<class T>() {
       copy_tiled<T>(base[1], base[0], nest.sizes[0], nest.sizes[1], nest.steps[1][1], nest.steps[0][0],
                     nest.steps[1][0]);
+    });
+    return;
+  }
+  if (to.dtype == from.dtype && nest.ndim > 1 && nest.sizes[0] < short_run && Walk(nest, 1).is_even() &&
+      Walk(nest, 1).step() == item[1]) {
+    Walk walk(nest, 0);
+    parallel_for(nest.numel, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
+      visit_width(item[1],
+                  [&]<class T>() { walk.gather(base[0], begin, end - begin, reinterpret_cast<T*>(base[1]) + begin); });
     });
     return;
   }
