@@ -208,7 +208,7 @@ class Compiler {
             k.stride = std::max<std::int64_t>(k.stride, step.args[i].item);
       check(k.n_temporaries <= max_temporaries, "a pointwise program needs more than ", max_temporaries,
             " temporaries");
-      // half of a first-level cache for temporaries, the rest for the operands' blocks
+      // half of a first-level cache for temporaries, the rest for the operands' blocks (block_size looks at these)
       k.block = std::clamp<std::int64_t>(24 * 1024 / (k.n_temporaries * k.stride) / 64 * 64, 64, 1024);
     }
     k.direct = k.steps.size() == 1 && k.steps[0].n_args == k.n_inputs + k.n_outputs;
@@ -238,19 +238,30 @@ std::unique_ptr<Kernel> compile(const Program& program, const DType* inputs, uns
 }
 
 /// Fetches the operands' next block while this one is worked on: a long program leaves memory idle otherwise.
-static void prefetch(const Kernel& kernel, char* const* operands, const std::int64_t* steps, std::int64_t at) {
+static void prefetch(const Kernel& kernel, char* const* operands, const std::int64_t* steps, std::int64_t at,
+                     std::int64_t block) {
   constexpr std::int64_t line = 64;
   for (int k = 0; k < kernel.n_inputs + kernel.n_outputs; ++k) {
     std::int64_t step = steps[k];
     if (step <= 0 || step > 16) continue;  // one number, or elements far apart
     const char* from = operands[k] + at * step;
-    for (std::int64_t byte = 0; byte < kernel.block * step; byte += line) {
+    for (std::int64_t byte = 0; byte < block * step; byte += line) {
       if (k < kernel.n_inputs)
         __builtin_prefetch(from + byte, 0, 2);
       else
         __builtin_prefetch(from + byte, 1, 2);
     }
   }
+}
+
+/// How many elements go through all steps at a time: as many as a first-level cache holds together with the
+/// temporaries, the operands, and what is fetched of these for the next block.
+static std::int64_t block_size(const Kernel& kernel, const std::int64_t* steps) {
+  constexpr std::int64_t cache = 32 * 1024;
+  std::int64_t bytes = std::max<std::int64_t>(kernel.n_temporaries * kernel.stride, 1);
+  for (int k = 0; k < kernel.n_inputs + kernel.n_outputs; ++k)
+    if (steps[k] > 0 && steps[k] <= 16) bytes += 2 * steps[k];
+  return std::clamp<std::int64_t>(cache / bytes / 64 * 64, 64, kernel.block);
 }
 
 void Kernel::run_line(char* const* operands, const std::int64_t* operand_steps, std::int64_t n,
@@ -266,9 +277,10 @@ void Kernel::run_line(char* const* operands, const std::int64_t* operand_steps, 
     steps[0].function(args, &count, steps_, steps[0].data);
     return;
   }
-  for (std::int64_t at = 0; at < n; at += block) {
-    std::intptr_t count = std::min(block, n - at);
-    if (n - at > 2 * block) prefetch(*this, operands, operand_steps, at + block);
+  const std::int64_t size = n > 64 ? block_size(*this, operand_steps) : 64;
+  for (std::int64_t at = 0; at < n; at += size) {
+    std::intptr_t count = std::min(size, n - at);
+    if (n - at > 2 * size) prefetch(*this, operands, operand_steps, at + size, size);
     for (auto& step : steps) {
       char* args[5];
       std::intptr_t steps_[5];
@@ -281,7 +293,7 @@ void Kernel::run_line(char* const* operands, const std::int64_t* operand_steps, 
             break;
           case Argument::Temporary:
             steps_[k] = a.item;
-            args[k] = reinterpret_cast<char*>(scratch + a.index * block * stride);
+            args[k] = reinterpret_cast<char*>(scratch + a.index * size * stride);
             break;
           case Argument::Constant:
             steps_[k] = 0;
