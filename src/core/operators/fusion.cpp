@@ -35,8 +35,10 @@ bool shows(const PendingWork* d, std::size_t input) {
 }  // namespace
 
 void collect_inputs(const std::vector<PendingInput>& inputs, std::vector<PendingWork*>& order) {
-  for (auto& in : inputs)
-    if (in.storage && in.storage->deferred()) collect(work_of(in.storage), order);
+  // the last ones first: those of a tangent are other tangents, and each is then computed beside its primal, which need
+  // not be kept until all primals are done
+  for (auto in = inputs.rbegin(); in != inputs.rend(); ++in)
+    if (in->storage && in->storage->deferred()) collect(work_of(in->storage), order);
 }
 
 void collect(PendingWork* last, std::vector<PendingWork*>& order) {
