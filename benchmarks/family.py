@@ -74,6 +74,25 @@ def sort_1e5(torch: Any) -> Step:
     return gradient_step(torch, lambda x: x.sort()[0], torch.randn(100000, requires_grad=True))
 
 
+@workload("short dimensions")
+def bodies_500(torch: Any) -> Step:
+    """The potential of 500 bodies in space: all differences of coordinates, summed over the last dimension of three."""
+    torch.manual_seed(0)
+
+    def potential(places: Any) -> Any:
+        apart = places[:, None, :] - places[None, :, :]
+        return 1 / (apart.square().sum(-1) + 0.01).sqrt()
+
+    return gradient_step(torch, potential, torch.rand(500, 3, requires_grad=True))
+
+
+@workload("short dimensions")
+def softmax_of_4(torch: Any) -> Step:
+    """The logarithms of the probabilities of four actions."""
+    torch.manual_seed(0)
+    return gradient_step(torch, lambda x: x.log_softmax(1), torch.randn(20_000, 4, requires_grad=True))
+
+
 @workload("scan")
 def cumsum_1e6(torch: Any) -> Step:
     """Running sums of rows."""
