@@ -135,3 +135,59 @@ def test_threads_do_not_change_a_bit():
     torch.set_num_threads(2)
     for other in results[1:]:
         assert torch.equal(other[0], results[0][0]) and torch.equal(other[1], results[0][1])
+
+
+@pytest.mark.parametrize(
+    "shape, dims",
+    [
+        ((5000, 3), (0,)),
+        ((5001, 8), (0,)),
+        ((7, 900, 3), (1,)),
+        ((130, 64), (0,)),
+        ((40, 50, 5), (0, 1)),
+        ((2, 3, 700, 2), (2,)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "complex128"])
+def test_folds_of_narrow_columns(dtype, shape, dims):
+    a, x = both(numbers(shape, dtype))
+    assert np.array_equal(a.sum(dims).numpy(), x.astype("int64").sum(dims) if dtype == "uint8" else x.sum(dims))
+    assert np.array_equal(a.sum(dims, keepdim=True).shape, x.sum(dims, keepdims=True).shape)
+    assert np.array_equal((a != 0).any(dims).numpy(), (x != 0).any(dims))
+    if dtype.startswith("complex"):
+        return
+    assert np.array_equal(a.amax(dims).numpy(), x.max(dims)) and np.array_equal(a.amin(dims).numpy(), x.min(dims))
+    if len(dims) == 1:
+        assert np.array_equal(a.argmax(dims[0]).numpy(), x.argmax(dims[0]))
+    if dtype.startswith("float"):
+        np.testing.assert_allclose(a.var(dims, correction=0).numpy(), x.var(dims), rtol=1e-5)
+    results = []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        results.append(torch.sin(a).sum(dims) if dtype.startswith("float") else a.sum(dims))
+    torch.set_num_threads(2)
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("dtype, close", [("float32", 1e-5), ("float64", 1e-12), ("complex128", 1e-12)])
+@pytest.mark.parametrize("count", [1, 7, 8, 64, 65, 1000])
+@pytest.mark.parametrize("rows, inner, cols", [(1, 3, 1), (2, 2, 2), (3, 3, 1), (1, 4, 4), (4, 4, 4), (5, 4, 4)])
+def test_products_of_small_matrices(rows, inner, cols, count, dtype, close):
+    (a, x), (b, y) = both(numbers((count, rows, inner), dtype)), both(numbers((count, inner, cols), dtype, 3))
+    np.testing.assert_allclose((a @ b).numpy(), x @ y, rtol=close, atol=close)
+    c, z = both(numbers((count, rows, cols), dtype, 5))
+    np.testing.assert_allclose(
+        torch.baddbmm(c, a, b, beta=0.5, alpha=2).numpy(), 0.5 * z + 2 * (x @ y), rtol=close, atol=close
+    )
+    turned = torch.from_numpy(np.ascontiguousarray(x.swapaxes(1, 2))).mT
+    np.testing.assert_allclose((turned @ b).numpy(), x @ y, rtol=close, atol=close)
+    nan = torch.full((count, rows, cols), float("nan"), dtype=a.dtype)
+    assert torch.bmm(a, b, out=nan).isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_copies_of_one_number_and_backwards(dtype):
+    a, x = both(numbers((300, 1), dtype))
+    assert np.array_equal(a.expand(300, 200).contiguous().numpy(), np.repeat(x, 200, 1))
+    b, y = both(numbers((30, 200), dtype))
+    assert np.array_equal(b.flip(1).numpy(), y[:, ::-1]) and np.array_equal(b.flip(0, 1).numpy(), y[::-1, ::-1])

@@ -263,6 +263,34 @@ bool join_batch(std::int64_t count, MatrixView& a, MatrixView& b, MatrixView& c,
   return true;
 }
 
+/// Matrices so small that a call for each would cost more than its arithmetic: an element of many results at a time.
+bool is_tiny(const MatrixView& a, const MatrixView& b) { return a.rows * a.cols * b.cols <= 64 && a.cols > 0; }
+
+template <class T>
+void tiny_products(std::int64_t begin, std::int64_t end, const MatrixView& a, const MatrixView& b, const MatrixView& c,
+                   const std::int64_t (&steps)[3], T alpha, T beta) {
+  constexpr std::int64_t some = 64;
+  auto *x = static_cast<const T*>(a.data), *y = static_cast<const T*>(b.data);
+  auto* z = static_cast<T*>(c.data);
+  for (std::int64_t at = begin; at < end; at += some) {
+    std::int64_t n = std::min(some, end - at);
+    for (std::int64_t i = 0; i < a.rows; ++i)
+      for (std::int64_t j = 0; j < b.cols; ++j) {
+        T sums[some] = {};
+        for (std::int64_t k = 0; k < a.cols; ++k) {
+          const T* left = x + at * steps[0] + i * a.row_stride + k * a.col_stride;
+          const T* right = y + at * steps[1] + k * b.row_stride + j * b.col_stride;
+          for (std::int64_t m = 0; m < n; ++m) sums[m] += left[m * steps[0]] * right[m * steps[1]];
+        }
+        T* out = z + at * steps[2] + i * c.row_stride + j * c.col_stride;
+        for (std::int64_t m = 0; m < n; ++m) {
+          T& to = out[m * steps[2]];
+          to = beta == T(0) ? alpha * sums[m] : alpha * sums[m] + beta * to;
+        }
+      }
+  }
+}
+
 }  // namespace
 
 void gemm_batch(DType dtype, std::int64_t count, const MatrixView& a, const MatrixView& b, const MatrixView& c,
@@ -270,6 +298,14 @@ void gemm_batch(DType dtype, std::int64_t count, const MatrixView& a, const Matr
   check_extents(a, b);
   MatrixView all_a = a, all_b = b, all_c = c;
   if (count > 1 && join_batch(count, all_a, all_b, all_c, steps)) return gemm(dtype, all_a, all_b, all_c, alpha, beta);
+  if (count >= 8 && is_tiny(a, b) && (dtype == DType::Float32 || dtype == DType::Float64)) {
+    std::int64_t grain = std::max<std::int64_t>(64, std::int64_t(thread_work / std::max(work_of(a, b), 1.0)));
+    return visit_wide(dtype, "bmm", [&]<class T>() {
+      parallel_for(count, grain, [&](std::int64_t begin, std::int64_t end) {
+        tiny_products<T>(begin, end, a, b, c, steps, alpha.to<T>(), beta.to<T>());
+      });
+    });
+  }
   auto at = [&](const MatrixView& m, std::int64_t i, int which) {
     return MatrixView{static_cast<std::byte*>(m.data) + i * steps[which] * item_size(dtype), m.rows, m.cols,
                       m.row_stride, m.col_stride};

@@ -1,6 +1,7 @@
 // The forms of strided loops, and how sources that are compiled once per instruction set offer theirs.
 #pragma once
 
+#include <algorithm>
 #include <complex>
 #include <cstdint>
 #include <string_view>
@@ -19,6 +20,17 @@ void unary(char** args, const std::intptr_t* dims, const std::intptr_t* steps, v
     auto* r = reinterpret_cast<R*>(args[1]);
 #pragma GCC ivdep
     for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[i]);
+    return;
+  }
+  if (steps[0] == 0 && steps[1] == sizeof(R) && n > 0) {  // one number everywhere
+    std::fill_n(reinterpret_cast<R*>(args[1]), n, R(Op::f(*reinterpret_cast<const A*>(args[0]))));
+    return;
+  }
+  if (steps[0] == -std::intptr_t(sizeof(A)) && steps[1] == sizeof(R)) {  // backwards
+    auto* a = reinterpret_cast<const A*>(args[0]);
+    auto* r = reinterpret_cast<R*>(args[1]);
+#pragma GCC ivdep
+    for (std::intptr_t i = 0; i < n; ++i) r[i] = Op::f(a[-i]);
     return;
   }
   char *a = args[0], *r = args[1];

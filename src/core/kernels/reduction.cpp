@@ -101,9 +101,11 @@ void fold_all(const Fold& f, const Source& source, const Nest& nest, char* base,
 /// those that go (the input).
 struct Split {
   Nest kept, gone;
+  std::int64_t item;
   Split(const Tensor& t, std::uint64_t reduced, const std::int64_t* items, int others)
       : Split(t.sizes(), t.strides(), t.item_size(), reduced, items, others) {}
-  Split(IntSpan sizes, IntSpan steps, std::int64_t item, std::uint64_t reduced, const std::int64_t* items, int others) {
+  Split(IntSpan sizes, IntSpan steps, std::int64_t bytes, std::uint64_t reduced, const std::int64_t* items, int others)
+      : item(bytes) {
     Dims kept_sizes, kept_strides, gone_sizes, gone_strides;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       bool goes = (reduced >> i) & 1;
@@ -124,6 +126,11 @@ struct Split {
     return kept.ndim && kept.steps[0][1] == out_item && kept.sizes[0] >= 8 &&
            (std::abs(kept.steps[0][0]) < std::abs(gone.steps[0][0]) ||
             (gone.numel <= few && kept.sizes[0] >= column_block / 8));
+  }
+  /// Many rows of few columns, one behind the other.
+  bool is_narrow(std::int64_t out_item) const {
+    return kept.ndim && kept.steps[0][1] == out_item && kept.sizes[0] <= column_block / 8 && kept.steps[0][0] == item &&
+           gone.ndim == 1 && gone.steps[0][0] == kept.sizes[0] * item && gone.numel >= 2 * column_block / kept.sizes[0];
   }
   /// Calls f(pointers, n) over the runs of kept indices in blocks of columns, in parallel.
   template <class F>
@@ -169,6 +176,51 @@ void fold_columns(const Fold& f, const Source& source, const Split& s, char* con
   s.for_columns(base, fold_some, Source::keeps_lock);
 }
 
+/// Rows of few columns, one behind the other in memory: many of them are folded as one, and what comes of that by
+/// columns. Chunks of rows in parallel, their results joined in order.
+template <class Source>
+void fold_narrow(const Fold& f, const Source& source, const Split& s, char* const* base, bool centred) {
+  std::int64_t columns = s.kept.sizes[0], together = column_block / columns, width = together * columns;
+  std::int64_t rows = s.gone.numel, in_chunk = row_block * together, chunks = (rows + in_chunk - 1) / in_chunk;
+  std::int64_t item = s.kept.steps[0][0], state = item_size(f.state), outer = s.kept.numel / columns;
+  std::vector<std::array<std::byte, 16>> results(std::size_t(outer * chunks * columns));
+  auto address_of_outer = [&](std::int64_t k, int operand) {
+    char* p = base[operand];
+    for (int d = 1; d < s.kept.ndim; ++d) {
+      p += k % s.kept.sizes[d] * s.kept.steps[d][operand];
+      k /= s.kept.sizes[d];
+    }
+    return p;
+  };
+  auto fold_chunk = [&](std::int64_t k) {
+    alignas(64) char partial[column_block * 16];
+    alignas(64) char centres[column_block * 16];
+    fill_states(partial, f, width);
+    if (centred)
+      for (std::int64_t i = 0; i < together; ++i)
+        std::memcpy(centres + i * columns * state, address_of_outer(k / chunks, 2), std::size_t(columns * state));
+    std::int64_t first = k % chunks * in_chunk, last = std::min(rows, first + in_chunk);
+    char* from = address_of_outer(k / chunks, 0) + first * columns * item;
+    for (std::int64_t row = first; row < last; row += together, from += width * item) {
+      std::int64_t n = std::min(together, last - row) * columns;
+      f.rows(partial, source.get(from, n), n, item, centred ? centres : nullptr);
+    }
+    for (std::int64_t i = 1; i < together; ++i) f.merge(partial, partial + i * columns * state, columns);
+    std::memcpy(results.data() + k * columns, partial, std::size_t(columns * state));
+  };
+  auto fold_some = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) fold_chunk(k);
+  };
+  std::int64_t work = std::min(rows, in_chunk) * columns;
+  parallel_for(outer * chunks, std::max<std::int64_t>(1, grain / work), fold_some, Source::keeps_lock);
+  for (std::int64_t k = 0; k < outer; ++k) {
+    char* out = address_of_outer(k, 1);
+    fill_states(out, f, columns);
+    for (std::int64_t i = 0; i < chunks; ++i)
+      f.merge(out, reinterpret_cast<char*>(results.data() + (k * chunks + i) * columns), columns);
+  }
+}
+
 /// base: the numbers, the results, and centres or null.
 template <class Source>
 void reduce_from(const Fold& f, const Source& source, const Split& s, char* const* base) {
@@ -176,6 +228,7 @@ void reduce_from(const Fold& f, const Source& source, const Split& s, char* cons
   if (s.kept.numel == 0) return;
   if (s.gone.numel == 0) return fill_states(out, f, s.kept.numel);
   if (s.kept.numel == 1) return fold_all(f, source, s.gone, base[0], centres, out);
+  if (s.is_narrow(item_size(f.state))) return fold_narrow(f, source, s, base, centres);
   if (s.by_rows(item_size(f.state))) return fold_columns(f, source, s, base, centres);
   auto lines = [&](std::int64_t begin, std::int64_t end) {
     s.kept.run(base, begin, end, [&](char** p, std::int64_t n, const std::int64_t* steps) {
