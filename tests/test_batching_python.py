@@ -201,3 +201,26 @@ def test_recurrent_layers(kind: str) -> None:
         layer = getattr(torch.nn, kind)(4, 5, dtype=torch.float64, **settings)
         alike(lambda x, layer=layer: layer(x)[0], reals(6, 2, 4), weighted=0)
         alike(lambda x, layer=layer: layer(x)[0], reals(6, 4))
+
+
+@pytest.mark.parametrize("name", ["index_add", "index_copy", "index_fill", "index_reduce"])
+def test_positions_of_each_sample(name: str) -> None:
+    places = torch.tensor([[3, 0], [1, 2], [0, 3]])
+    for dim in (0, -1):
+        x, s = reals(4, 5, 4), reals(*((2, 5, 4) if dim == 0 else (4, 5, 2)))
+        for change in (name, f"{name}_"):
+
+            def write(x: torch.Tensor, i: torch.Tensor, s: torch.Tensor, dim: int = dim, change: str = change) -> Any:
+                rest = (7.0,) if "fill" in name else (s, "amax") if "reduce" in name else (s,)
+                return getattr(x.clone(), change)(dim, i, *rest)
+
+            if change == name:
+                alike(write, x, places, s)
+            else:
+                rows = [write(*values) for values in zip(x, places, s)]
+                torch.testing.assert_close(vmap(write)(x, places, s), torch.stack(rows))
+    for wrong in (4, -5):
+        with pytest.raises((IndexError, RuntimeError)):
+            vmap(lambda x, i: x.index_fill(0, i, 1.0))(reals(4, 2), places.where(places != 3, wrong))
+    negative = vmap(lambda x, i: x.index_fill(0, i, 1.0))(reals(4), places - 4)
+    torch.testing.assert_close(negative, reals(4).scatter(1, places, 1.0))

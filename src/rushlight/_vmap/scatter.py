@@ -7,6 +7,7 @@ from typing import Any
 import rushlight
 from rushlight import Tensor
 
+from ..operators.operation import every_sample
 from ..operators.registry import Overload
 from .dims import behind, front, shifting
 from .table import family, rule, samples
@@ -45,14 +46,52 @@ def take_along_dim(call: Any, level: int, size: int, mask: int, value: Tensor, i
     return call(value, index, behind(dim, value.dim() - 1))
 
 
+def _fits_one_row(arguments: list[Any], size: int, source: int | None, mask: int) -> bool:
+    """Is the index a row of places that are all within their sample? What is not is refused sample by sample."""
+    value, dim, index = arguments[:3]
+    count = value.dim() - 1
+    if source is None and mask & 8:
+        return False
+    if source is not None and arguments[source].dim() - (mask >> source & 1) != count:
+        return False
+    if (
+        index.dim() != 2
+        or not size
+        or not -count <= dim < count
+        or index.dtype not in (rushlight.int64, rushlight.int32)
+    ):
+        return False
+    places = every_sample(index)
+    return not ((places < 0) | (places >= value.shape[behind(dim, count)])).any()
+
+
+def _in_one_row(call: Any, arguments: list[Any], size: int, source: int | None) -> Tensor:
+    """The operator along the dimension of all samples, one behind the other."""
+    value, dim, index, *rest = arguments
+    at = behind(dim, value.dim() - 1)
+    length = value.shape[at]
+    rows = value.movedim(at, 1).flatten(0, 1)
+    index = (index + rushlight.arange(size, dtype=index.dtype).unsqueeze(1) * length).flatten()
+    if source is not None:
+        given = rest[source - 3]
+        given = given if given.dim() == value.dim() else front(given, size)
+        rest[source - 3] = given.movedim(at, 1).flatten(0, 1)
+    changes = call.__name__[-1] == "_"
+    written: Tensor = call(rows.clone() if changes else rows, 0, index, *rest)
+    result = written.unflatten(0, (size, length)).movedim(1, at)
+    return value.copy_(result) if changes else result
+
+
 @family("index_add", "index_copy", "index_reduce", "index_fill")
 def along_index(call: Any, overload: Overload) -> Any:
-    """Positions that are the same for all samples; others sample by sample."""
+    """Positions that are the same for all samples, or one row of positions in the rows of all samples."""
     names = [p.name for p in overload.parameters]
     source = names.index("source") if "source" in names else None
 
     def written(call: Any, level: int, size: int, mask: int, value: Tensor, dim: int, index: Tensor, *rest: Any) -> Any:
         arguments = [value if mask & 1 else front(value, size), dim, index, *rest]
+        if mask & 4 and _fits_one_row(arguments, size, source, mask):
+            return _in_one_row(call, arguments, size, source)
         if mask & 4 or arguments[0].dim() == 1 or (source is None and mask & 8):
             mask |= 1
             if source is not None and not mask >> source & 1:
