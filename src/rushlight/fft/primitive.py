@@ -8,6 +8,7 @@ a conjugate's, gets twice its part.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,23 @@ Dims = tuple[int, ...]  # counted from the end
 # NumPy's names: "backward" scales the inverse transform alone
 _FORWARD = {"1": "backward", "1/sqrt(n)": "ortho", "1/n": "forward"}
 _INVERSE = {"1": "forward", "1/sqrt(n)": "ortho", "1/n": "backward"}
+
+
+_FEW = 1 << 14  # numbers that NumPy transforms before SciPy would be loaded
+
+
+@functools.cache
+def _vectorised() -> Any:
+    """SciPy's transforms, which take several lines at a time; NumPy's, line by line, where it is not installed."""
+    try:
+        import scipy.fft
+    except ImportError:
+        return np.fft
+    return scipy.fft
+
+
+def _library(a: Any) -> Any:
+    return np.fft if a.size < _FEW else _vectorised()
 
 
 def scale_of(norm: str | None, forward: bool) -> Scale:
@@ -53,8 +71,8 @@ class FftC2C(Operation):
         ctx.how = dims, scale, forward
         a = numbers(x)
         if forward:
-            return _like(np.fft.fftn(a, axes=dims, norm=_FORWARD[scale]), a)  # type: ignore[arg-type]
-        return _like(np.fft.ifftn(a, axes=dims, norm=_INVERSE[scale]), a)  # type: ignore[arg-type]
+            return _like(_library(a).fftn(a, axes=dims, norm=_FORWARD[scale]), a)
+        return _like(_library(a).ifftn(a, axes=dims, norm=_INVERSE[scale]), a)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
@@ -72,10 +90,10 @@ class FftR2C(Operation):
         ctx.how, ctx.size = (dims, scale, forward), x.shape[dims[-1]]
         a = numbers(x)
         if half:
-            return _like(np.fft.rfftn(a, axes=dims, norm=_FORWARD[scale]), a)  # type: ignore[arg-type]
+            return _like(_library(a).rfftn(a, axes=dims, norm=_FORWARD[scale]), a)
         if forward:
-            return _like(np.fft.fftn(a, axes=dims, norm=_FORWARD[scale]), a)  # type: ignore[arg-type]
-        return _like(np.fft.ifftn(a, axes=dims, norm=_INVERSE[scale]), a)  # type: ignore[arg-type]
+            return _like(_library(a).fftn(a, axes=dims, norm=_FORWARD[scale]), a)
+        return _like(_library(a).ifftn(a, axes=dims, norm=_INVERSE[scale]), a)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
@@ -94,7 +112,7 @@ class FftC2R(Operation):
         ctx.how, ctx.size = (dims, scale), size
         a = numbers(x)
         sizes = [*[a.shape[d] for d in dims[:-1]], size]
-        return _like(np.fft.irfftn(a, sizes, axes=dims, norm=_INVERSE[scale]), a)  # type: ignore[arg-type]
+        return _like(_library(a).irfftn(a, sizes, axes=dims, norm=_INVERSE[scale]), a)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
