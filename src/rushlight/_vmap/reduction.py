@@ -12,7 +12,7 @@ from ..operators.registry import Overload
 from .dims import _without_last, behind, shifting
 from .pointwise import broadcasting
 from .shape import padded
-from .table import family, rule
+from .table import family, rule, samples
 
 __all__: list[str] = []
 
@@ -108,3 +108,33 @@ def dist(call: Any, level: int, size: int, mask: int, value: Tensor, other: Tens
 
     value, other = aligned(mask, value, other)
     return rushlight.linalg_vector_norm((value - other).reshape(size, -1), p, (1,))
+
+
+@rule("cov")
+def cov(
+    call: Any, level: int, size: int, mask: int, x: Tensor, correction: int, fweights: Any, aweights: Any
+) -> Tensor:
+    """Products of centred rows; with weights, and where something is refused or warned of, sample by sample."""
+    count, free = x.dim() - 1, x.shape[-1] - correction
+    if fweights is not None or aweights is not None or not 1 <= count <= 2 or free <= 0 or x.dtype == rushlight.bool:
+        found: Tensor = samples(call, level, size, mask, x, correction, fweights, aweights)
+        return found
+    x = x.unsqueeze(1) if count == 1 else x
+    if not (x.is_floating_point() or x.is_complex()):
+        x = x.to(rushlight.get_default_dtype())
+    centred = x - x.mean(2, True)
+    product = centred @ centred.mH / free
+    return product.reshape(size) if x.shape[1] == 1 else product
+
+
+@rule("corrcoef")
+def corrcoef(call: Any, level: int, size: int, mask: int, x: Tensor) -> Tensor:
+    """Covariances over deviations."""
+    if x.is_complex() or not 2 <= x.dim() <= 3 or x.shape[-1] < 2 or x.dtype == rushlight.bool:
+        found: Tensor = samples(call, level, size, mask, x)
+        return found
+    c = cov(call, level, size, mask, x, 1, None, None)
+    if c.dim() == 1:
+        return c / c
+    deviation = c.diagonal(0, 1, 2).sqrt()
+    return (c / deviation.unsqueeze(2) / deviation.unsqueeze(1)).clamp(-1, 1)

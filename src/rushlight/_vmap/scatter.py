@@ -117,8 +117,6 @@ def along_index(call: Any, overload: Overload) -> Any:
     "logspace",
     "nonzero_static",
     "_dirichlet_grad",
-    "cov",
-    "corrcoef",
     "renorm",
 )
 def by_sample(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
