@@ -549,3 +549,49 @@ def test_jvp_of_a_view_gives_a_view_of_the_tangent(x, t):
 
     with forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp is not returning a view"):
         Flat.apply(forward_ad.make_dual(x, t))
+
+
+@pytest.mark.parametrize("context", ["hooks", "checkpoint", "save_on_cpu", "memory_budget"])
+def test_forward_over_reverse_where_saved_tensors_go_through_hooks(context):
+    """What is saved keeps its tangents: inputs, and outputs of pointwise operations and of Functions."""
+
+    class Exp(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y)
+            ctx.save_for_forward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * ctx.saved_tensors[0]
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent * ctx.saved_tensors[0]
+
+    def function(x):
+        return Exp.apply(x.sin()) * x.tanh() * (x @ x) + (x * x).exp()
+
+    def second(wrapped):
+        x = torch.tensor([0.5, -0.25, 1.0], dtype=torch.float64, requires_grad=True)
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(x, torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64))
+            (gradient,) = torch.autograd.grad(wrapped(dual).sum(), dual)
+            return forward_ad.unpack_dual(gradient).tangent
+
+    graph = torch.autograd.graph
+    contexts = {
+        "hooks": lambda: graph.saved_tensors_hooks(torch.clone, lambda t: t),
+        "save_on_cpu": graph.save_on_cpu,
+        "memory_budget": lambda: graph.memory_budget(10**6),
+    }
+
+    def within(x):
+        if context == "checkpoint":
+            return torch.utils.checkpoint.checkpoint(function, x, use_reentrant=False)
+        with contexts[context]():
+            return function(x)
+
+    torch.testing.assert_close(second(within), second(function))

@@ -136,15 +136,6 @@ TensorList carried(Node* node, std::span<const Tensor* const> inputs, const Tens
   return out;
 }
 
-/// Hooks on saved tensors get them only now.
-void pack_late(Node* node) {
-  if (!saved_hooks_active) return;
-  for (int i = 0; i < node->n_saved; ++i) {
-    SavedTensor& s = node->saved[i];
-    if (s.tensor && (s.hook = pack_saved(s.tensor))) drop(s.let_go());
-  }
-}
-
 std::vector<const Tensor*> take_inputs(Node* node) {
   return node->extra ? std::exchange(node->extra->dual_inputs, {}) : std::vector<const Tensor*>();
 }
@@ -306,6 +297,14 @@ TensorRef lend_saved(Node* node, const SavedTensor& s) {
   share_tangents(*s.tensor, *out);
   if (node->lending == Lending::ToRecorded && modes.grad) set_history(*out, node, std::uint32_t(s.output));
   return out;
+}
+
+void pack_late(Node* node) {
+  if (!saved_hooks_active) return;
+  for (int i = 0; i < node->n_saved; ++i) {
+    SavedTensor& s = node->saved[i];
+    if (s.tensor && (s.hook = pack_saved(s.tensor))) drop(s.let_go());
+  }
 }
 
 void note_output_tangent(Node* node, int output, int level, Tensor& tangent) {

@@ -70,6 +70,15 @@ Ref<Node> give_dual_change(Ref<Node> node, Tensor& t);
 void overwrite_tangents(Tensor& self, const Tensor& result);
 /// A saved tensor for the node's use by give_dual_history: with its history as it is.
 TensorRef lend_saved(Node* node, const SavedTensor& s);
+/// Lets hooks on saved tensors wait, within a scope, for tangents to be computed: pack_late gives them the tensors
+/// then.
+struct HooksLater {
+  explicit HooksLater(bool wait) : before(saved_hooks_active) { saved_hooks_active = before && !wait; }
+  HooksLater(const HooksLater&) = delete;
+  ~HooksLater() { saved_hooks_active = before; }
+  bool before;
+};
+void pack_late(Node* node);
 /// Lets outputs that the node has saved carry a tangent, too.
 void note_output_tangent(Node* node, int output, int level, Tensor& tangent);
 

@@ -367,15 +367,27 @@ bool wants_record(const PointwiseOp& op, const Operand* in) {
   return any;
 }
 
+/// What attach does while tangents are carried: hooks on saved tensors wait for them.
+void attach_dual(PointwiseOp& op, const Operand* in, DType compute, Tensor& out) {
+  if (wants_record(op, in)) {
+    HooksLater later(true);
+    if (Ref<Node> node = make_node(op, in, compute, &out, out.sizes())) out.grad_fn_ = node.detach();
+  } else if (modes.grad) {
+    spread_volatile(op, in, out);
+  }
+  carry_tangents(op, in, compute, out);
+  if (out.grad_fn_) pack_late(out.grad_fn_);
+}
+
 /// Gives the fresh result its history, and its tangents.
 void attach(PointwiseOp& op, const Operand* in, DType compute, Tensor& out) {
+  if (modes.dual) [[unlikely]]
+    return attach_dual(op, in, compute, out);
   if (!wants_record(op, in)) {
     if (modes.grad) spread_volatile(op, in, out);
   } else if (Ref<Node> node = make_node(op, in, compute, &out, out.sizes())) {
     out.grad_fn_ = node.detach();
   }
-  if (modes.dual) [[unlikely]]
-    carry_tangents(op, in, compute, out);
 }
 
 /// The kernel over numbers, single elements and tensors that lie as `out` does. The lock is kept: a reader would move

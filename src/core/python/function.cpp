@@ -328,9 +328,11 @@ class Application {
     }
     if (recorded_) {
       if (diagnosis.anomaly || diagnosis.record_locations) trace_node(node);
+      HooksLater later(dual_);
       save(outputs, results);
     }
     if (dual_) push_tangents(outputs, results);
+    if (dual_ && recorded_) pack_late(node);
     s.to_save = Owned();
     s.saved_for_forward = Owned();
     s.dirty = Owned();

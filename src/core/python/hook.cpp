@@ -1,6 +1,8 @@
 // Hooks: Python callables in ordered dictionaries, which handles remove them from, as the core's hook objects.
 #include "python/hook.h"
 
+#include "autograd/tangent.h"
+
 namespace rushlight::python {
 namespace {
 
@@ -190,7 +192,8 @@ PyMethodDef tensor_methods[] = {
 
 struct PackedTensor : SavedHook {
   PyObject *packed, *unpacker;
-  Dims sizes;  ///< of what was packed: derivatives rely on them
+  TensorRef dual;  ///< carries the tangents that what was packed had, while their levels are open; or null
+  Dims sizes;      ///< of what was packed: derivatives rely on them
   DType dtype;
   ~PackedTensor() override {
     Py_DECREF(packed);
@@ -204,12 +207,19 @@ struct PackedTensor : SavedHook {
     Tensor& t = *tensor_of(r);
     check(equal(t.sizes(), sizes), "a saved tensor's unpack_hook returned a tensor of size ", to_string(t.sizes()),
           ", but the one that was packed has size ", sizes);
-    if (t.dtype == dtype) return TensorRef(&t);
+    if (t.dtype == dtype) return with_tangents(t);
     check(is_complex(dtype) || !is_complex(t.dtype), "a saved tensor's unpack_hook returned a tensor of type torch.",
           rushlight::name(t.dtype), ", but the one that was packed is of type torch.", rushlight::name(dtype));
-    return cast(t, dtype);
+    return with_tangents(*cast(t, dtype));
+  }
+  TensorRef with_tangents(Tensor& t) const {
+    if (!dual || !modes.dual) return TensorRef(&t);
+    TensorRef out = alias(t);
+    share_tangents(*dual, *out);
+    return out;
   }
   int visit(Visitor v) const override {
+    if (int stop = v(static_cast<Object*>(dual.get()))) return stop;
     if (int stop = v.raw(packed)) return stop;
     return v.raw(unpacker);
   }
@@ -241,6 +251,10 @@ PyObject* pop_saved_hooks(PyObject*, PyObject*) {
   });
 }
 
+PyObject* innermost_pack(PyObject*, PyObject*) {
+  return Py_NewRef(saved_hooks.empty() ? Py_None : saved_hooks.back().first);
+}
+
 PyObject* disable_saved_hooks(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject* message;
@@ -260,6 +274,7 @@ PyObject* saved_hooks_message(PyObject*, PyObject*) { return Py_NewRef(disabled_
 PyMethodDef module_methods[] = {
     {"_push_saved_tensors_default_hooks", push_saved_hooks, METH_VARARGS, nullptr},
     {"_pop_saved_tensors_default_hooks", pop_saved_hooks, METH_NOARGS, nullptr},
+    {"_innermost_pack_hook", innermost_pack, METH_NOARGS, "The hook that packs what is saved now, or None."},
     {"_saved_tensors_hooks_disable", disable_saved_hooks, METH_VARARGS, nullptr},
     {"_saved_tensors_hooks_enable", enable_saved_hooks, METH_NOARGS, nullptr},
     {"_saved_tensors_hooks_get_disabled_error_message", saved_hooks_message, METH_NOARGS, nullptr},
@@ -297,6 +312,7 @@ SavedHook* pack_with(Tensor& t, PyObject* pack, PyObject* unpack) {
   hook->unpacker = keep_unpack.detach();
   hook->sizes = Dims(t.sizes());
   hook->dtype = t.dtype;
+  if (modes.dual && carries_tangent(t)) share_tangents(t, *(hook->dual = empty(Dims{0}, t.dtype)));
   return hook;
 }
 

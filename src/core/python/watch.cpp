@@ -3,6 +3,7 @@
 #include <array>
 
 #include "operators/finite.h"
+#include "python/batched.h"
 #include "python/place.h"
 
 namespace rushlight::python {
@@ -19,8 +20,15 @@ bool checks_forward = false;
 
 // ---- forward checks
 
+/// The tensor with the numbers of all samples, where vmap gave this one.
+Tensor* numbers_of(PyObject* o) {
+  Tensor* t = tensor_of(o);
+  while (is_batched(t)) t = static_cast<Batched*>(t)->value;
+  return t;
+}
+
 Fault fault_of(PyObject* o) {
-  if (is_tensor(o)) return fault_in(*tensor_of(o), diagnosis.check_nan, node_watch.infinities);
+  if (is_tensor(o)) return fault_in(*numbers_of(o), diagnosis.check_nan, node_watch.infinities);
   if (!PyTuple_Check(o) && !PyList_Check(o)) return Fault::None;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
     if (Fault f = fault_of(PySequence_Fast_GET_ITEM(o, i)); f != Fault::None) return f;
@@ -39,7 +47,9 @@ void refuse_fault(PyObject* name, PyObject* const* args, Py_ssize_t n, bool chan
   Fault fault = fault_of(result);
   if (fault == Fault::None || (!changed && any_fault(args, n))) return;
   Owned inputs(checked(PyTuple_New(n)));
-  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(inputs.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(inputs.get(), i, Py_NewRef(is_tensor(args[i]) ? object_of(numbers_of(args[i])) : args[i]));
+  if (is_tensor(result)) result = object_of(numbers_of(result));
   Owned module(checked(PyImport_ImportModule("rushlight.autograd.anomaly_mode")));
   Owned place(capture_place());
   Owned message(checked(PyObject_CallMethod(module, "_forward_message", "OOOOO", name, inputs.get(), result,

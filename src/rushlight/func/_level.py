@@ -13,6 +13,7 @@ import rushlight
 from rushlight import _C, Tensor
 
 from .._vmap.levels import open_levels
+from ..autograd.forward_ad import make_dual, unpack_dual
 
 __all__ = ["Inputs", "differentiating", "leaving"]
 
@@ -102,4 +103,14 @@ def bottom(t: Tensor) -> Tensor:
 
 def leaving(t: Tensor, others: bool) -> Tensor:
     """A result that leaves its level, with its history if that reaches others than the level's own inputs."""
-    return t if others or not t.requires_grad else t.detach()
+    return t if others or not t.requires_grad else without_history(t)
+
+
+def without_history(t: Tensor) -> Tensor:
+    """The tensor as a constant of reverse mode; of forward mode it is none: ``detach`` would drop its tangents."""
+    plain: Tensor = t.detach()
+    for level in range(_C._tangent_levels()):
+        tangent = unpack_dual(t, level=level).tangent
+        if tangent is not None:
+            plain = make_dual(plain, without_history(tangent) if tangent.requires_grad else tangent, level=level)
+    return plain

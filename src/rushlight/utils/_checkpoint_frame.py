@@ -12,7 +12,7 @@ outer checkpoint's among them, apply to them.
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -109,6 +109,24 @@ class _KeepInputs(Function):
         return tangents[0]  # of the anchor, which has no numbers
 
 
+class _Batches:
+    """The levels of vmap that inputs had; the function is to see them again when it computes anew."""
+
+    def __init__(self, inputs: list[Tensor]) -> None:
+        from rushlight._vmap.levels import open_levels, reopened
+
+        self.levels = [_C._unbatch(t)[1] for t in inputs]
+        self._open, self._reopened = open_levels(), reopened
+
+    def again(self, values: Sequence[Tensor]) -> list[Tensor]:
+        """The inputs of these numbers."""
+        return [_C._rebatch(t, levels) for t, levels in zip(values, self.levels, strict=True)]
+
+    def reopened(self) -> AbstractContextManager[None]:
+        """A context in which the levels are open."""
+        return self._reopened(self._open)
+
+
 class Frame:
     """One checkpointed call: see the module's text.
 
@@ -133,9 +151,12 @@ class Frame:
         self.check_metadata, self.early_stop, self.journal = check_metadata, early_stop, journal
         self.rng_state = _C.default_generator.get_state() if preserve_rng_state else None
         self.tensor_at = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        inputs = [args[i] for i in self.tensor_at]
+        self.batches = _Batches(inputs) if _C._transform_depth() and _C._highest_level(inputs) else None
         with enable_grad():
             anchor = rushlight.empty(0, requires_grad=True)
-            self.node = _KeepInputs.apply(anchor, *[args[i] for i in self.tensor_at]).grad_fn
+            kept = inputs if self.batches is None else [_C._unbatch(t)[0] for t in inputs]
+            self.node = _KeepInputs.apply(anchor, *kept).grad_fn
         self.others = [None if isinstance(a, Tensor) else a for a in args]
         self.places: list[weakref.ref[_Place]] = []
         self.forward_is_over = False
@@ -184,10 +205,14 @@ class Frame:
     def _recompute(self, run: Any) -> None:
         saved = _Recorder(self, run)
         args = list(self.others)
-        for i, tensor in zip(self.tensor_at, self.node.saved_tensors, strict=True):
+        inputs = self.node.saved_tensors
+        if self.batches is not None:
+            inputs = self.batches.again(inputs)
+        for i, tensor in zip(self.tensor_at, inputs, strict=True):
             args[i] = tensor
         try:
             with (
+                self.batches.reopened() if self.batches is not None else contextlib.nullcontext(),
                 self._random_numbers(),
                 self.contexts,
                 enable_grad(),

@@ -135,7 +135,10 @@ class _Cache:
             return packer.pack(tensor)
 
         before = _C.default_generator.get_state()
-        with saved_tensors_hooks(pack, packer.unpack):
+        if _C._innermost_pack_hook() == packer.pack:
+            with saved_tensors_hooks(pack, packer.unpack):
+                result = op(*args, **kwargs)
+        else:  # the function has hooks of its own in use, which keep what is saved
             result = op(*args, **kwargs)
         named = _dispatched(op, args, kwargs)
         choice = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=result), named, *args, **kwargs)
