@@ -93,6 +93,28 @@ def softmax_of_4(torch: Any) -> Step:
     return gradient_step(torch, lambda x: x.log_softmax(1), torch.randn(20_000, 4, requires_grad=True))
 
 
+@workload("order")
+def topk_1e5(torch: Any) -> Step:
+    """The ten greatest of each row."""
+    torch.manual_seed(0)
+    return gradient_step(torch, lambda x: x.topk(10)[0], torch.randn(100, 1000, requires_grad=True))
+
+
+@workload("order")
+def median_1e5(torch: Any) -> Step:
+    """The medians of rows."""
+    torch.manual_seed(0)
+    return gradient_step(torch, lambda x: x.median(1)[0], torch.randn(100, 1000, requires_grad=True))
+
+
+@workload("order")
+def searchsorted_1e5(torch: Any) -> Step:
+    """Places in a sorted sequence of 1,000."""
+    torch.manual_seed(0)
+    sequence, values = torch.randn(1000).sort()[0], torch.randn(100000)
+    return lambda: torch.searchsorted(sequence, values)
+
+
 @workload("scan")
 def cumsum_1e6(torch: Any) -> Step:
     """Running sums of rows."""
@@ -106,6 +128,24 @@ def gather_1e5(torch: Any) -> Step:
     torch.manual_seed(0)
     places = torch.randint(0, 1000, (100, 1000))
     return gradient_step(torch, lambda x: x.gather(1, places), torch.randn(100, 1000, requires_grad=True))
+
+
+@workload("indexing")
+def index_add_1e5(torch: Any) -> Step:
+    """Rows added at places of a table."""
+    torch.manual_seed(0)
+    places = torch.randint(0, 1000, (1000,))
+    pair = (torch.randn(1000, 100, requires_grad=True) for _ in range(2))
+    return gradient_step(torch, lambda x, source: x.index_add(0, places, source), *pair)
+
+
+@workload("indexing")
+def mask_1e5(torch: Any) -> Step:
+    """Elements chosen by a mask."""
+    torch.manual_seed(0)
+    x = torch.randn(100000, requires_grad=True)
+    mask = x.detach() > 0
+    return gradient_step(torch, lambda x: x[mask], x)
 
 
 @workload("indexing")
@@ -263,6 +303,15 @@ _FUNCTIONS: dict[str, tuple[Callable[[Any, Any], Any], bool]] = {
     "power": (lambda torch, x: x**2.5, False),
     "remainder": (lambda torch, x: x % 0.3, False),
     "erf": (lambda torch, x: torch.erf(x), False),
+    "erf_double": (lambda torch, x: torch.erf(x), True),
+    "erfinv": (lambda torch, x: torch.erfinv(x * 0.2), False),
+    "lgamma": (lambda torch, x: torch.lgamma(x), False),
+    "digamma": (lambda torch, x: torch.digamma(x), False),
+    "i0": (lambda torch, x: torch.i0(x), False),
+    "logaddexp": (lambda torch, x: torch.logaddexp(x, x.flip(0)), False),
+    "hypot_double": (lambda torch, x: torch.hypot(x, x.flip(0)), True),
+    "gelu": (lambda torch, x: torch.nn.functional.gelu(x - 2), False),
+    "mish": (lambda torch, x: torch.nn.functional.mish(x - 2), False),
 }
 for _name, (_call, _double) in _FUNCTIONS.items():
     workload("function", f"{_name}_1e5")(_function(_call, _double))
