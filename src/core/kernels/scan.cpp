@@ -61,7 +61,8 @@ A multiply(A a, A b) {
 // Runs state = step(state, x, i), emit(j, i, state) along every line j, all of which begin with `initial`.
 template <class T, class State, class Step, class Emit>
 void scan(Lines<const T> in, std::int64_t n, std::int64_t count, State initial, Step step, Emit emit) {
-  if (std::abs(in.stride) <= std::abs(in.gap) || count == 1) {
+  constexpr std::int64_t short_line = 16;  // a group of these still fits a few cache lines
+  if ((std::abs(in.stride) <= std::abs(in.gap) && n > short_line) || count == 1) {
     for (std::int64_t j = 0; j < count; ++j) {
       State state = initial;
       for (std::int64_t i = 0; i < n; ++i) emit(j, i, state = step(state, in.at(j, i), i));

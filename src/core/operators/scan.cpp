@@ -25,6 +25,10 @@ void scan_lines(const Tensor& t, Tensor& out, int dim, bool reverse, F&& f) {
   auto* to = out.write_as<T>();
   parallel_for(b.outer, std::max<std::int64_t>(1, (1 << 14) / (b.n * b.inner)),
                [&](std::int64_t begin, std::int64_t end) {
+                 if (b.inner == 1) {  // lines one behind the other
+                   std::int64_t at = begin * b.n + (reverse ? b.n - 1 : 0), step = reverse ? -1 : 1;
+                   return f(Lines<const T>{from + at, step, b.n}, Lines<T>{to + at, step, b.n}, b.n, end - begin);
+                 }
                  for (std::int64_t o = begin; o < end; ++o) {
                    std::int64_t at = o * b.n * b.inner + (reverse ? (b.n - 1) * b.inner : 0),
                                 step = reverse ? -b.inner : b.inner;
@@ -79,10 +83,17 @@ TensorRef recurrence(const Tensor& g, const Tensor& a, int dim, bool reverse) {
     auto* base = coefficients->read_as<T>();
     auto* origin = out->write_as<T>();
     scan_lines<T>(g, *out, dim, reverse, [&](auto in, auto to, std::int64_t n, std::int64_t count) {
-      Lines<const T> by{base + (to.data - origin), in.stride, 1};
-      for (std::int64_t i = 0; i < n; ++i)
+      Lines<const T> by{base + (to.data - origin), in.stride, in.gap};
+      auto step = [&](std::int64_t j, std::int64_t i) {
+        to.at(j, i) = i ? T(Wide(in.at(j, i)) + Wide(by.at(j, i)) * Wide(to.at(j, i - 1))) : in.at(j, i);
+      };
+      if (in.gap == 1) {  // lines side by side
+        for (std::int64_t i = 0; i < n; ++i)
+          for (std::int64_t j = 0; j < count; ++j) step(j, i);
+      } else {
         for (std::int64_t j = 0; j < count; ++j)
-          to.at(j, i) = i ? T(Wide(in.at(j, i)) + Wide(by.at(j, i)) * Wide(to.at(j, i - 1))) : in.at(j, i);
+          for (std::int64_t i = 0; i < n; ++i) step(j, i);
+      }
     });
   });
   return record("RecurrenceBackward0", out, {&g, &a}, {save_in(a, 1), save_out(out)}, [dim, reverse](Vjp& v) {
@@ -132,7 +143,7 @@ Pair running_extreme(const char* node, const Tensor& t, std::int64_t dim_, bool 
   visit_not_complex(t.dtype, largest ? "cummax" : "cummin", [&]<class T>() {
     auto* origin = out[0]->write_as<T>();
     scan_lines<T>(t, *out[0], dim, false, [&](auto in, auto to, std::int64_t n, std::int64_t count) {
-      Lines<std::int64_t> index{places + (to.data - origin), to.stride, 1};
+      Lines<std::int64_t> index{places + (to.data - origin), to.stride, to.gap};
       largest ? cummax_lines<T>(in, to, index, n, count) : cummin_lines<T>(in, to, index, n, count);
     });
   });
