@@ -201,3 +201,13 @@ def test_activations(name, exact, bound):
         assert math.isnan(function(torch.tensor(special)).item()) == math.isnan(special)
     one_by_one = torch.stack([function(torch.tensor(float(v))) for v in x[-300:]])
     assert torch.equal(function(torch.from_numpy(x))[-300:], one_by_one)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["gelu", "silu", "mish", "hardswish"])
+def test_activations_at_infinity(name, dtype):
+    function = getattr(torch.nn.functional, name)
+    below, above = function(torch.tensor([-math.inf, math.inf], dtype=dtype)).tolist()
+    assert math.isnan(below) and above == math.inf  # -inf times 0
+    far = function(torch.tensor(-1e4, dtype=dtype)).item()
+    assert far == 0 and math.copysign(1, far) == -1

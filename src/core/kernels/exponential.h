@@ -16,12 +16,15 @@ namespace {
 // rounds to the nearest integer and leaves it in the lowest bits. 2^k is multiplied in two halves, since k may lie
 // beyond the exponents.
 
-inline float exponential(float x) {
+struct FloatParts {
+  float mantissa;
+  std::int32_t exponent;
+};
+inline FloatParts exponential_parts(float x) {
   constexpr float rounder = 12582912.0f;
-  float clamped = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
-  float shifted = clamped * 1.44269504088896341f + rounder;
+  float shifted = x * 1.44269504088896341f + rounder;
   float k = shifted - rounder;
-  float r = (clamped - k * 0.693359375f) + k * 2.12194440e-4f;
+  float r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
   float p = 1.98910304e-4f;
   p = p * r + 1.39336858e-3f;
   p = p * r + 8.33331048e-3f;
@@ -29,9 +32,19 @@ inline float exponential(float x) {
   p = p * r + 1.66666672e-1f;
   p = p * r + 0.5f;
   float e = (p * (r * r) + r) + 1.0f;
-  std::int32_t n = std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(rounder), half = n >> 1;
+  return {e, std::bit_cast<std::int32_t>(shifted) - std::bit_cast<std::int32_t>(rounder)};
+}
+
+inline float exponential(float x) {
+  auto [e, n] = exponential_parts(x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x);
+  std::int32_t half = n >> 1;
   float scaled = e * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((n - half + 127) << 23);
   return x != x ? x : scaled;
+}
+/// The same for x from -87 to 88, where the result is normal.
+inline float normal_exponential(float x) {
+  auto [e, n] = exponential_parts(x);
+  return e * std::bit_cast<float>((n + 127) << 23);
 }
 
 inline double exponential(double x) {

@@ -24,15 +24,16 @@ struct Mish {
   }
 };
 /// x times the normal distribution function, which is e^(-x^2 / 2) h(|x|) below zero, with h(x) = e^(x^2 / 2)
-/// erfc(x / sqrt 2) / 2. In float, h is a rational function fitted by weighted least squares on [0, 14], where the
-/// exponential vanishes; relative error below 6e-9 before rounding.
+/// erfc(x / sqrt 2) / 2. In float, h is a rational function fitted by weighted least squares on [0, 14]; from 13 on
+/// the tail is taken to vanish; relative error below 6e-9 before rounding.
 struct Gelu {
   static float f(float x) {
-    float magnitude = x < 0.0f ? -x : x, a = magnitude > 14.0f ? 14.0f : magnitude;
+    float magnitude = x < 0.0f ? -x : x, a = magnitude > 13.0f ? 13.0f : magnitude;
     float h = horner(a, 0.00407751714f, 0.0403721839f, 0.182461131f, 0.437250586f, 0.500000003f) /
               horner(a, 0.010220691f, 0.101204866f, 0.467427138f, 1.19928882f, 1.67238613f, 1.0f);
-    float tail = a * exponential(-0.5f * a * a) * h;
-    return x < 0.0f ? -tail : x - tail;
+    float tail = a * normal_exponential(-0.5f * a * a) * h;
+    float below = magnitude > 13.0f ? x * 0.0f : -tail;  // NaN of -infinity, as PyTorch's
+    return x < 0.0f ? below : x - tail;
   }
   static double f(double x) { return 0.5 * x * complementary_error_function(x * -0.70710678118654752440); }
 };
