@@ -386,6 +386,15 @@ def test_what_stands_for_a_function_passes_for_it():
         _C._offered(print)
 
 
+def test_operators_are_pickled_by_their_place():
+    functional = torch.nn.functional
+    for op in (torch.exp, functional.gelu, functional.linear, functional.logsigmoid, torch.special.ndtr):
+        assert pickle.loads(pickle.dumps(op)) is op
+    assert pickle.loads(pickle.dumps(torch.Tensor.addcdiv_)) is torch.Tensor.addcdiv_
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8, activation=functional.gelu)
+    assert pickle.loads(pickle.dumps(layer)).activation is functional.gelu
+
+
 def test_every_function_of_tensors_offers_its_calls():
     plain = {"broadcast_shapes", "fftfreq", "rfftfreq", "calculate_gain"}
     for module in (torch.nn.functional, torch.linalg, torch.fft, torch.functional):

@@ -165,9 +165,23 @@ PyObject* operator_get(PyObject* self, PyObject* instance, PyObject*) {
 PyObject* operator_repr(PyObject* self) {
   return PyUnicode_FromFormat("<built-in method %U of rushlight>", operator_of(self)->name);
 }
-PyObject* operator_reduce(PyObject* self, PyObject*) { return Py_NewRef(operator_of(self)->name); }
+/// Part of (module, name in it): src/rushlight/operators/place.py.
+PyObject* place_part(PyObject* module, PyObject* self, Py_ssize_t part) {
+  Owned place(PyObject_CallMethod(module, "place_of", "O", self));
+  return place ? PySequence_GetItem(place, part) : nullptr;
+}
+PyObject* operator_reduce(PyObject* self, PyObject*) {
+  Owned module(PyImport_ImportModule("rushlight.operators.place"));
+  return module ? place_part(module, self, 1) : nullptr;
+}
 PyObject* name_get(PyObject* self, void*) { return Py_NewRef(operator_of(self)->name); }
-PyObject* module_get(PyObject*, void*) { return PyUnicode_FromString("rushlight"); }
+/// Exactly where somebody pickles operators.
+PyObject* module_get(PyObject* self, void*) {
+  static PyObject* name = intern("rushlight.operators.place");
+  Owned module(PyImport_GetModule(name));
+  if (module) return place_part(module, self, 0);
+  return PyErr_Occurred() ? nullptr : PyUnicode_FromString("rushlight");
+}
 
 // ---- texts: made by the package (src/rushlight/operators/text.py) when first looked at
 
