@@ -394,3 +394,4 @@ def test_what_lstsq_leaves_out_is_empty_and_real():
     assert found.residuals.shape == (0,) and found.singular_values.shape == (0,)
     assert found.residuals.dtype == found.singular_values.dtype == torch.float32
     assert linalg.lstsq(a, b, driver="gels").residuals.dtype == torch.float32
+    assert linalg.lstsq(a.requires_grad_(), b).residuals.requires_grad

@@ -369,7 +369,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         rank = (values > greatest * share).sum(-1)
     solution = pinv(A, share) @ b
     full = m > n and bool((every_sample(rank) == n).all()) and driver in ("gels", "gelsd", "gelss")
-    residuals = (A @ solution - b).abs().square().sum(-2) if full else values.new_empty(0)
+    residuals = (A @ solution - b).abs().square().sum(-2) if full else solution.reshape(-1)[:0].abs()
     nothing = rushlight.empty(0, dtype=rushlight.int64)
     return _lstsq(
         solution.squeeze(-1) if vector else solution,
