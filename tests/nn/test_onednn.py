@@ -245,6 +245,27 @@ def test_a_chain_is_not_rearranged():
     assert step() == 1  # the gradient of the mean, which is one number for each channel
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_anomaly_mode_looks_at_numbers_as_they_lie():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 16, 3, padding=1))
+    x = torch.randn(2, 16, 8, 8)
+
+    def rearrangements():
+        before = torch._C._layout_stats()["rearranged"]
+        net(x).square().mean().backward()
+        return torch._C._layout_stats()["rearranged"] - before
+
+    rearrangements()
+    plain = rearrangements()
+    with torch.autograd.detect_anomaly():
+        assert rearrangements() <= plain
+    y = net[0](x)
+    y.register_hook(lambda g: torch.where(g > 0, float("nan"), g))
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'ConvolutionBackward0' returned nan"):
+        net[2](y).sum().backward()
+
+
 def test_training_agrees_with_our_own_kernels():
     model, losses = train(6)
     with mkldnn.flags(enabled=False):
