@@ -89,6 +89,7 @@ struct Change {
   std::uint32_t version;
   Owned place;
   std::string operation;
+  std::size_t size;  ///< of the storage: another one may come to be where it was
 };
 
 std::unordered_map<const Storage*, Change>& changes() {
@@ -107,12 +108,13 @@ void trace_node(Node* node) { node->extras().trace = reinterpret_cast<Object*>(c
 
 void trace_change(Tensor* t, const char* operation) {
   if (changes().size() > 4096) changes().clear();  // places of storages long gone
-  changes()[t->storage] = {t->version() + 1, Owned(capture_place()), operation};
+  changes()[t->storage] = {t->version() + 1, Owned(capture_place()), operation, t->storage->size};
 }
 
 std::string describe_change(const Tensor* t) {
   auto it = changes().find(t->storage);
   if (it == changes().end() || it->second.version != t->version()) return "";
+  if (it->second.size != t->storage->size) return "";
   return concat(text_of(Owned(place_text(it->second.place, false))), " (", it->second.operation, ")");
 }
 
