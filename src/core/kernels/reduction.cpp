@@ -183,7 +183,7 @@ void fold_narrow(const Fold& f, const Source& source, const Split& s, char* cons
   std::int64_t columns = s.kept.sizes[0], together = column_block / columns, width = together * columns;
   std::int64_t rows = s.gone.numel, in_chunk = row_block * together, chunks = (rows + in_chunk - 1) / in_chunk;
   std::int64_t item = s.kept.steps[0][0], state = item_size(f.state), outer = s.kept.numel / columns;
-  std::vector<std::array<std::byte, 16>> results(std::size_t(outer * chunks * columns));
+  std::vector<std::array<std::byte, 16>> results(std::size_t(chunks > 1 ? outer * chunks * columns : 0));
   auto address_of_outer = [&](std::int64_t k, int operand) {
     char* p = base[operand];
     for (int d = 1; d < s.kept.ndim; ++d) {
@@ -206,14 +206,15 @@ void fold_narrow(const Fold& f, const Source& source, const Split& s, char* cons
       f.rows(partial, source.get(from, n), n, item, centred ? centres : nullptr);
     }
     for (std::int64_t i = 1; i < together; ++i) f.merge(partial, partial + i * columns * state, columns);
-    std::memcpy(results.data() + k * columns, partial, std::size_t(columns * state));
+    char* to = chunks > 1 ? reinterpret_cast<char*>(results.data() + k * columns) : address_of_outer(k, 1);
+    std::memcpy(to, partial, std::size_t(columns * state));
   };
   auto fold_some = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t k = begin; k < end; ++k) fold_chunk(k);
   };
   std::int64_t work = std::min(rows, in_chunk) * columns;
   parallel_for(outer * chunks, std::max<std::int64_t>(1, grain / work), fold_some, Source::keeps_lock);
-  for (std::int64_t k = 0; k < outer; ++k) {
+  for (std::int64_t k = 0; k < outer && chunks > 1; ++k) {
     char* out = address_of_outer(k, 1);
     fill_states(out, f, columns);
     for (std::int64_t i = 0; i < chunks; ++i)
