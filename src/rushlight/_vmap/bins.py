@@ -9,7 +9,7 @@ from rushlight import Tensor
 
 from ..operators.operation import every_sample
 from .dims import front
-from .table import refused, rule, samples
+from .table import looped, refused, rule
 
 __all__: list[str] = []
 
@@ -30,7 +30,7 @@ def bincount(call: Any, level: int, size: int, mask: int, x: Tensor, weights: An
     numbers = every_sample(x)
     fits = x.dim() == 2 and not x.is_floating_point() and x.dtype != rushlight.bool and minlength >= 0
     if not fits or size == 0 or (weights is not None and weights.shape != x.shape) or (numbers < 0).any():
-        return samples(call, level, size, 1 if weights is None else 3, x, weights, minlength)
+        return looped(call, level, size, 1 if weights is None else 3, x, weights, minlength)
     greatest = numbers.amax(-1).flatten() if numbers.numel() else rushlight.tensor([-1])
     bins = max(minlength, int(greatest.max()) + 1)
     if minlength < bins and int(greatest.min()) + 1 < bins:
@@ -47,7 +47,7 @@ def histc(call: Any, level: int, size: int, mask: int, x: Tensor, bins: int, low
     """Bins of one width between two numbers, or between the least and the greatest of each sample."""
     given = (x, bins, low, high)
     if bins <= 0 or low > high or not x.is_floating_point() or size == 0:
-        return samples(call, level, size, mask, *given)
+        return looped(call, level, size, mask, *given)
     x = x.detach().reshape(size, -1)
     least, most = [rushlight.tensor(float(n), dtype=rushlight.float64) for n in (low, high)]
     if low == high and x.shape[1]:
@@ -55,7 +55,7 @@ def histc(call: Any, level: int, size: int, mask: int, x: Tensor, bins: int, low
     single = least == most
     least, most = rushlight.where(single, least - 1, least), rushlight.where(single, most + 1, most)
     if not (every_sample(least).isfinite() & every_sample(most).isfinite()).all():
-        return samples(call, level, size, mask, *given)
+        return looped(call, level, size, mask, *given)
     least, most = least.to(x.dtype), most.to(x.dtype)
     inside = (x >= least) & (x <= most)
     part = (x - least) * rushlight.tensor(bins, dtype=x.dtype) / (most - least)

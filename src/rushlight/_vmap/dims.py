@@ -9,7 +9,7 @@ import rushlight
 from rushlight import Tensor
 
 from ..operators.registry import Overload
-from .table import family, rule, samples
+from .table import family, looped, rule
 
 __all__ = ["behind", "front", "wrapped"]
 
@@ -109,7 +109,7 @@ def tensor_split(call: Any, overload: Overload) -> Any:
 
 def _split_at(call: Any, level: int, size: int, mask: int, value: Tensor, places: Tensor, dim: int) -> Any:
     if mask & 2:
-        return samples(call, level, size, mask, value, places, dim)
+        return looped(call, level, size, mask, value, places, dim)
     at: Any = places.tolist()
     return rushlight.tensor_split(value, at, behind(dim, value.dim() - 1))
 

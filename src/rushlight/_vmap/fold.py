@@ -10,7 +10,7 @@ from rushlight import Tensor
 
 from .dims import front
 from .pointwise import aligned
-from .table import family, rule, samples, whole
+from .table import family, looped, rule, whole
 
 __all__: list[str] = []
 
@@ -202,7 +202,7 @@ def batch_norm(
 @rule("instance_norm")
 def instance_norm(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
     """Sample by sample."""
-    return samples(call, level, size, mask, *values)
+    return looped(call, level, size, mask, *values)
 
 
 @rule("_rnn_layer")
@@ -220,7 +220,7 @@ def rnn_layer(
 ) -> Any:
     """More sequences in one batch, where the weights are the same for all; packed ones sample by sample."""
     if batch_sizes is not None or mask >> 5:
-        return samples(call, level, size, mask, mode, x, batch_sizes, h, c, *rest)
+        return looped(call, level, size, mask, mode, x, batch_sizes, h, c, *rest)
     x = x if mask & 2 else front(x, size)
     states = [t if t is None or mask >> i & 1 else front(t, size) for i, t in ((3, h), (4, c))]
     joined = [None if t is None else t.flatten(0, 1) for t in states]

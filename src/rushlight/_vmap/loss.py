@@ -60,9 +60,9 @@ def classification(
     x = x if mask & 1 else front(x, size)
     target = target if mask & 2 else front(target, size)
     if mask & 4:
-        from .table import samples
+        from .table import looped
 
-        return samples(call, level, size, 7, x, target, weight, reduction, ignored, *smoothing)
+        return looped(call, level, size, 7, x, target, weight, reduction, ignored, *smoothing)
     single = x.dim() == 2  # a sample is one vector of scores
     if single:
         out = call(x, target, weight, NONE, ignored, *smoothing)

@@ -10,7 +10,7 @@ from rushlight import _C, Tensor
 from .dims import front
 from .pointwise import aligned
 from .shape import padded
-from .table import rule, samples, whole
+from .table import looped, rule, whole
 
 __all__: list[str] = []
 
@@ -77,7 +77,7 @@ def dot(call: Any, a: Tensor, b: Tensor) -> Any:
 def vdot(call: Any, level: int, size: int, mask: int, a: Tensor, b: Tensor) -> Any:
     """As dot, the first vector conjugated; what does not fit is refused sample by sample."""
     if a.dim() - (mask & 1) != 1 or b.dim() - (mask >> 1) != 1 or a.shape[-1] != b.shape[-1] or a.dtype != b.dtype:
-        return samples(call, level, size, mask, a, b)
+        return looped(call, level, size, mask, a, b)
     return (a.conj_physical() * b).sum(-1)
 
 

@@ -12,7 +12,7 @@ from ..operators.registry import Overload
 from .dims import _without_last, behind, shifting
 from .pointwise import broadcasting
 from .shape import padded
-from .table import family, rule, samples
+from .table import family, looped, rule
 
 __all__: list[str] = []
 
@@ -117,7 +117,7 @@ def cov(
     """Products of centred rows; with weights, and where something is refused or warned of, sample by sample."""
     count, free = x.dim() - 1, x.shape[-1] - correction
     if fweights is not None or aweights is not None or not 1 <= count <= 2 or free <= 0 or x.dtype == rushlight.bool:
-        found: Tensor = samples(call, level, size, mask, x, correction, fweights, aweights)
+        found: Tensor = looped(call, level, size, mask, x, correction, fweights, aweights)
         return found
     x = x.unsqueeze(1) if count == 1 else x
     if not (x.is_floating_point() or x.is_complex()):
@@ -131,7 +131,7 @@ def cov(
 def corrcoef(call: Any, level: int, size: int, mask: int, x: Tensor) -> Tensor:
     """Covariances over deviations."""
     if x.is_complex() or not 2 <= x.dim() <= 3 or x.shape[-1] < 2 or x.dtype == rushlight.bool:
-        found: Tensor = samples(call, level, size, mask, x)
+        found: Tensor = looped(call, level, size, mask, x)
         return found
     c = cov(call, level, size, mask, x, 1, None, None)
     if c.dim() == 1:

@@ -10,7 +10,7 @@ from rushlight import Tensor
 from ..operators.operation import every_sample
 from ..operators.registry import Overload
 from .dims import behind, front, shifting
-from .table import family, rule, samples
+from .table import family, looped, rule
 
 __all__: list[str] = []
 
@@ -97,7 +97,7 @@ def along_index(call: Any, overload: Overload) -> Any:
             if source is not None and not mask >> source & 1:
                 arguments[source] = front(arguments[source], size)
                 mask |= 1 << source
-            return samples(call, level, size, mask, *arguments)
+            return looped(call, level, size, mask, *arguments)
         if source is not None and not mask >> source & 1:
             arguments[source] = front(arguments[source], size)
         if source is not None and arguments[source].dim() == 1:
@@ -121,7 +121,7 @@ def along_index(call: Any, overload: Overload) -> Any:
 )
 def by_sample(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
     """What takes numbers in order, sample by sample."""
-    return samples(call, level, size, mask, *values)
+    return looped(call, level, size, mask, *values)
 
 
 @rule("searchsorted")
@@ -139,7 +139,7 @@ def searchsorted(
 ) -> Any:
     """Sequences with a batch in front are searched row by row."""
     if not isinstance(x, Tensor):
-        return samples(call, level, size, mask, sequence, x, int32, right, side, order)
+        return looped(call, level, size, mask, sequence, x, int32, right, side, order)
     count = sequence.dim() - (mask & 1)
     if not mask & 1 and (order is None or not mask & 32) and count == 1:
         return call(sequence, x, int32, right, side, order)

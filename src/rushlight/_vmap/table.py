@@ -91,11 +91,6 @@ def looped(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
         UserWarning,
         stacklevel=2,
     )
-    return samples(call, level, size, mask, *values)
-
-
-def samples(call: Any, level: int, size: int, mask: int, *values: Any) -> Any:
-    """:func:`looped` without its warning."""
     if size == 0:
         raise RuntimeError(f"vmap: {call.__name__} has no batching rule, and a batch of size 0 cannot be looped over")
     changes = call.__name__[-1] == "_"
