@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from deferral import eagerly
 from rushlight import _C
 
 
@@ -19,14 +20,6 @@ def deferred(function):
     before = _C._deferral_stats()["deferred"]
     result = function()
     return result, _C._deferral_stats()["deferred"] - before
-
-
-def eagerly(function):
-    _C._set_deferral(False)
-    try:
-        return function()
-    finally:
-        _C._set_deferral(True)
 
 
 def equal(a, b):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from deferral import eagerly
 from rushlight import _C
 
 SIZE = 1 << 16  # the least number of elements that is deferred
@@ -22,14 +23,6 @@ def written(function):
     before = torch.memory_stats()["allocated_bytes"]
     result = function()
     return result, round((torch.memory_stats()["allocated_bytes"] - before) / BYTES)
-
-
-def eagerly(function):
-    _C._set_deferral(False)
-    try:
-        return function()
-    finally:
-        _C._set_deferral(True)
 
 
 def look(x):

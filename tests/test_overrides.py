@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import operator
 import pickle
 import threading
 import weakref
@@ -12,8 +11,6 @@ import pytest
 import rushlight as torch
 from rushlight import _C
 from rushlight.overrides import (
-    BaseTorchFunctionMode,
-    TorchFunctionMode,
     get_default_nowrap_functions,
     get_ignored_functions,
     get_overridable_functions,
@@ -504,133 +501,3 @@ def test_testing_overrides_take_the_same_arguments():
 def test_what_is_not_there_is_named():
     with pytest.raises(AttributeError, match=r"torch\.overrides\.redispatch_function"):
         torch.overrides.redispatch_function()
-
-
-# ---- modes
-
-
-class Counting(TorchFunctionMode):
-    def __init__(self):
-        self.names = []
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.names.append(func.__name__)
-        return func(*args, **(kwargs or {}))
-
-
-def test_a_mode_is_asked_for_every_call():
-    x = torch.ones(2)
-    with Counting() as mode:
-        torch.zeros(2)
-        (x + 1).exp().sum()
-        x[0] = 5
-    assert mode.names[:4] == ["zeros", "add", "exp", "sum"]
-    count = len(mode.names)
-    assert torch.exp(x).shape == (2,) and len(mode.names) == count
-
-
-def test_modes_inside_of_modes():
-    with Counting() as outer, Counting() as inner, BaseTorchFunctionMode():
-        torch.ones(1).exp()
-    assert outer.names == inner.names == ["ones", "exp"]
-
-
-def test_a_mode_may_give_another_result():
-    class Ones(TorchFunctionMode):
-        def __torch_function__(self, func, types, args=(), kwargs=None):
-            return "ones" if func is torch.zeros else func(*args, **(kwargs or {}))
-
-    with Ones():
-        assert torch.zeros(3) == "ones" and torch.ones(3).tolist() == [1, 1, 1]
-    with TorchFunctionMode(), pytest.raises(NotImplementedError):
-        torch.zeros(3)
-    with pytest.raises(KeyError), Ones():
-        raise KeyError
-    assert torch.zeros(1).tolist() == [0]
-
-
-def test_a_mode_sees_functions_written_in_python_and_not_what_is_inside_of_them():
-    x = torch.ones(2, 3)
-    with Counting() as outer, Counting() as inner:
-        torch.nn.functional.cross_entropy(x, torch.zeros(2, dtype=torch.int64))
-        torch.einsum("ij,ij->i", x, x)
-        x + 1
-    assert inner.names == outer.names == ["zeros", "cross_entropy", "einsum", "add"]
-    torch.nn.functional.softmax(x, 1)
-    assert len(inner.names) == 4
-
-
-def test_a_mode_sees_which_types_take_over():
-    seen = []
-
-    class Types(TorchFunctionMode):
-        def __torch_function__(self, func, types, args=(), kwargs=None):
-            seen.append(types)
-            return func(*args, **(kwargs or {}))
-
-    x = sub()
-    with Types():
-        result = torch.exp(x)
-    assert type(result) is Sub
-    assert seen[0] == (Sub,)
-
-
-class Scale:
-    """Not a tensor; implements what it knows."""
-
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        if func is torch.Tensor.lt:
-            return NotImplemented
-        return func, types, args
-
-
-@pytest.mark.parametrize(
-    ("slot", "method"),
-    [
-        (operator.add, "add"),
-        (operator.sub, "sub"),
-        (operator.mul, "mul"),
-        (operator.truediv, "div"),
-        (operator.floordiv, "floor_divide"),
-        (operator.mod, "remainder"),
-        (operator.pow, "pow"),
-        (operator.matmul, "matmul"),
-        (operator.and_, "bitwise_and"),
-        (operator.lshift, "bitwise_left_shift"),
-        (operator.iadd, "add_"),
-        (operator.ipow, "pow_"),
-        (operator.irshift, "bitwise_right_shift_"),
-        (operator.eq, "eq"),
-        (operator.ge, "ge"),
-    ],
-)
-def test_a_foreign_operand_takes_over_a_number_slot(slot, method):
-    x, scale = torch.ones(2), Scale()
-    function, types, args = slot(x, scale)
-    assert function == getattr(torch.Tensor, method)
-    assert types == (Scale,) and args[0] is x and args[1] is scale
-
-
-@pytest.mark.parametrize(
-    ("slot", "method"),
-    [
-        (operator.add, "add"),
-        (operator.sub, "__rsub__"),
-        (operator.truediv, "__rtruediv__"),
-        (operator.pow, "__rpow__"),
-        (operator.matmul, "__rmatmul__"),
-    ],
-)
-def test_a_foreign_operand_on_the_left(slot, method):
-    x, scale = torch.ones(2), Scale()
-    function, _types, args = slot(scale, x)
-    assert function == getattr(torch.Tensor, method)
-    assert args[0] is x and args[1] is scale
-
-
-def test_a_foreign_operand_that_does_not_know_the_operator():
-    with pytest.raises(TypeError, match="no implementation found for 'torch.lt'"):
-        torch.ones(2) < Scale()  # noqa: B015
-    with torch._C.DisableTorchFunctionSubclass(), pytest.raises(TypeError, match="unsupported operand"):
-        torch.ones(2) + Scale()
